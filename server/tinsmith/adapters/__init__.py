@@ -1,0 +1,1 @@
+"""How the outside talks to us. Adapters are strangers to each other and speak to the runtime in values only."""

@@ -1,0 +1,1 @@
+"""The demo model: a loopback provider, its script, the sample project."""

@@ -1,0 +1,1 @@
+"""The words: values and ports that every other room shares. Standard library and msgspec only."""

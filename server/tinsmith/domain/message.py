@@ -1,0 +1,140 @@
+"""The transcript: messages, their parts, and what a model answers."""
+
+from typing import Literal
+
+import msgspec
+
+MutationState = Literal["none", "attempted", "unknown"]
+"""`none`: nothing can have changed. `attempted`: a change was begun or made. `unknown`: cut off after it was begun."""
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Token counts as the provider reported them; `total` is its own sum."""
+
+    input: int = 0
+    output: int = 0
+    total: int = 0
+    cached: int = 0
+    reasoning: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.total + other.total,
+            self.cached + other.cached,
+            self.reasoning + other.reasoning,
+        )
+
+
+class TextPart(msgspec.Struct, frozen=True, tag="text"):
+    """Plain text, by a person or about the moment (`label` names the source of the latter)."""
+
+    text: str
+    label: str = ""
+
+
+class ImagePart(msgspec.Struct, frozen=True, tag="image"):
+    """An image by the hash of its bytes in the store."""
+
+    blob: str
+    mime_type: str
+
+
+Part = TextPart | ImagePart
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """One call of an answer. `arguments` is the raw text as the model wrote it; `is_complete` is false when it was cut off."""
+
+    call_id: str
+    name: str
+    arguments: str
+    is_complete: bool = True
+
+
+class UserMessage(msgspec.Struct, frozen=True, tag="user", omit_defaults=True):
+    """What a person said (or a steering message, when a turn already ran)."""
+
+    message_id: str
+    turn_id: str
+    parts: tuple[Part, ...]
+    created_at: int = 0
+    is_steering: bool = False
+    marks: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What the person typed, without the parts about the moment."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart) and not part.label)
+
+
+class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant", omit_defaults=True):
+    """One answer of the model. `item_id` is what its deltas were sent under."""
+
+    message_id: str
+    turn_id: str
+    item_id: str
+    text: str
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    finish_reason: str = ""
+    usage: Usage = Usage()
+    model: str = ""
+    created_at: int = 0
+    marks: tuple[str, ...] = ()
+
+
+class ToolMessage(msgspec.Struct, frozen=True, tag="tool", omit_defaults=True):
+    """The result of one call, as the model sees it."""
+
+    message_id: str
+    turn_id: str
+    call_id: str
+    name: str
+    content: str
+    ok: bool = True
+    mutation_state: MutationState = "none"
+    recall_key: str = ""
+    created_at: int = 0
+    marks: tuple[str, ...] = ()
+
+
+Message = UserMessage | AssistantMessage | ToolMessage
+
+
+class TextDelta(msgspec.Struct, frozen=True, tag="text"):
+    """More of the answer's text."""
+
+    text: str
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True, tag="reasoning"):
+    """More of the model's reasoning."""
+
+    text: str
+
+
+class CallDetected(msgspec.Struct, frozen=True, tag="call"):
+    """A call whose name is known; its arguments are still coming."""
+
+    call_id: str
+    name: str
+
+
+class Answer(msgspec.Struct, frozen=True, tag="answer"):
+    """The whole answer, once, as the last thing of a successful stream."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    finish_reason: str = ""
+    usage: Usage = Usage()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the model said nothing and asked for nothing."""
+        return not self.text.strip() and not self.calls
+
+
+ModelDelta = TextDelta | ReasoningDelta | CallDetected | Answer

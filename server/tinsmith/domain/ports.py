@@ -1,0 +1,128 @@
+"""Ports: what the engine, the tools and the services need from somebody else, as Protocols.
+
+Each docstring is the contract: what may be raised, what the caller may assume.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from tinsmith.domain.change import ApplyResult, FileChange, Snapshot
+from tinsmith.domain.event import Body
+from tinsmith.domain.message import Message, ModelDelta, UserMessage
+from tinsmith.domain.policy import PermissionAnswer, PermissionQuestion, Rule
+from tinsmith.domain.settings import LlmSettings, ModelChoice
+from tinsmith.domain.tool import ToolSpec
+
+
+class ModelRequest(msgspec.Struct, frozen=True):
+    """One request to a model. `messages` is a valid history: every call in it has a result after it."""
+
+    model: ModelChoice
+    system: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: str | None = None
+    temperature: float | None = None
+    is_streamed: bool = True
+
+
+class Model(Protocol):
+    """A model behind some dialect."""
+
+    def stream(self, request: ModelRequest, settings: LlmSettings) -> AsyncIterator[Sequence[ModelDelta]]:
+        """Deltas in batches, one batch per read from the network; the last delta is the Answer.
+
+        Ends after the Answer, or raises TransportError, ProtocolError or SchemaError (nothing
+        else on purpose). No retries, no waits but for the network. Cancelling the task or closing the iterator
+        closes the connection to the provider at once.
+        """
+        ...
+
+
+class Journal(Protocol):
+    """The one way an event leaves a turn; bound to its conversation and turn."""
+
+    async def record(self, *bodies: Body) -> None:
+        """Commit what these durable events carry in one transaction, then publish them in order.
+
+        Raises PersistenceError, and then nothing was published. Is not cut short by a
+        cancel of the turn.
+        """
+        ...
+
+    def publish(self, body: Body) -> None:
+        """Publish an event that carries nothing durable. Never raises, never waits."""
+        ...
+
+
+class Inbox(Protocol):
+    """Steering messages that wait for the next safe point."""
+
+    def take(self) -> tuple[UserMessage, ...]:
+        """The waiting messages, each handed out once, in the order they came."""
+        ...
+
+
+class Prompter(Protocol):
+    """A person who can be asked."""
+
+    async def ask(self, question: PermissionQuestion) -> PermissionAnswer | None:
+        """The answer, or None when nobody is there to give one. Cancelling the task withdraws the question."""
+        ...
+
+
+class Approvals(Protocol):
+    """Remembered answers and the person behind them."""
+
+    def rules(self, conversation_id: str) -> tuple[Rule, ...]:
+        """Every rule that may speak of a call in this conversation."""
+        ...
+
+    async def remember(self, conversation_id: str, rule: Rule) -> None:
+        """Keep the rule for as long as its scope lasts."""
+        ...
+
+    async def ask(self, question: PermissionQuestion) -> PermissionAnswer | None:
+        """As Prompter.ask."""
+        ...
+
+
+class Documents(Protocol):
+    """The editor's open documents."""
+
+    def find(self, path: str) -> Snapshot | None:
+        """The open document for this absolute path, as the editor last told us; None when it is not open."""
+        ...
+
+    def unsaved(self) -> tuple[str, ...]:
+        """Absolute paths of the open documents whose text is not on disk."""
+        ...
+
+    async def apply(self, label: str, turn_id: str, changes: Sequence[FileChange]) -> tuple[ApplyResult, ...]:
+        """Apply the changes to open documents, all or none, each only if its text still has `before.hash`.
+
+        One result per change in order. Raises TransportError when the editor does not answer in time.
+        """
+        ...
+
+
+class NoDocuments:
+    """The Documents of a run without an editor: nothing is open."""
+
+    def find(self, path: str) -> Snapshot | None:
+        return None
+
+    def unsaved(self) -> tuple[str, ...]:
+        return ()
+
+    async def apply(self, label: str, turn_id: str, changes: Sequence[FileChange]) -> tuple[ApplyResult, ...]:
+        raise LookupError("no document is open")
+
+
+class NoPrompter:
+    """The Prompter of a run without a person: every question goes unanswered."""
+
+    async def ask(self, question: PermissionQuestion) -> PermissionAnswer | None:
+        return None

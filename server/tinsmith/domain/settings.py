@@ -1,0 +1,67 @@
+"""Settings as the rest of the product sees them: validated, complete, frozen."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from tinsmith.domain.policy import PermissionMode
+
+Dialect = Literal["chat_completions", "responses", "anthropic", "ollama"]
+LayerName = Literal["defaults", "user", "persisted", "ephemeral"]
+
+
+class LlmSettings(msgspec.Struct, frozen=True):
+    """How to reach the provider. Times in seconds, backoffs in milliseconds (the last repeats)."""
+
+    api_key_env: str = "LLM_API_KEY"
+    retry_max_retries: int = 2
+    retry_backoff_ms: tuple[float, ...] = (2000, 8000)
+    stream_retry_after_output: bool = False
+    timeout: float = 600
+    connect_timeout: float = 120
+    send_timeout: float = 30
+    stream_stall_timeout: float = 120
+    dialect: Dialect = "chat_completions"
+    base_url: str | None = None
+
+
+class ContextSettings(msgspec.Struct, frozen=True):
+    """How the window keeps a history inside the model's context."""
+
+    enabled: bool = True
+    tool_output_keep_rounds: int = 7
+    tool_output_elide_over_chars: int = 1024
+    trim_threshold_pct: float = 80
+
+
+class DispatchSettings(msgspec.Struct, frozen=True):
+    """Limits of delegated work."""
+
+    max_parallel: int = 3
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """The effective configuration; defaults as on the behaviour page."""
+
+    index_file: str = "INDEX.md"
+    active_role: str = "direct"
+    tool_step_budget: int | None = None
+    permission_mode: PermissionMode = "ask"
+    default_model: str | None = None
+    models: dict[str, str] = {}
+    empty_response_retry_max_retries: int = 2
+    empty_response_retry_backoff_ms: tuple[float, ...] = (500, 1000)
+    llm_config: LlmSettings = LlmSettings()
+    context_management: ContextSettings = ContextSettings()
+    dispatch: DispatchSettings = DispatchSettings()
+    services: dict[str, Any] = {}
+
+
+class ModelChoice(msgspec.Struct, frozen=True):
+    """Which model a turn uses, and which setting said so."""
+
+    model: str
+    source: Literal["override", "role", "default"]
+    key: str
+    context_window: int = 128_000
+    max_output_tokens: int | None = None

@@ -1,0 +1,1 @@
+"""The turn. Knows the domain only; every effect goes through a port."""

@@ -1,0 +1,1 @@
+"""Models: one file per dialect; protocol mechanics and nothing else."""

@@ -1,0 +1,1 @@
+"""Long-lived nouns: conversations, turns, the journal, settings. Each owns one of them."""

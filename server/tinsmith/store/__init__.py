@@ -1,0 +1,1 @@
+"""The store: typed keyspaces in one LMDB environment, or in memory."""

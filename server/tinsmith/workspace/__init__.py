@@ -1,0 +1,1 @@
+"""The project on disk: paths, text, edits, files."""
