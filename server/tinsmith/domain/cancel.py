@@ -12,25 +12,24 @@ class CancelToken:
 
     def __init__(self) -> None:
         self.is_cancelled = False
+        self._children: dict[str, CancelToken] = {}
         self._reactions: dict[object, Callable[[], None]] = {}
 
-    def child(self) -> "CancelToken":
-        """A token that is cancelled with this one, and may be cancelled alone."""
+    @contextmanager
+    def child(self, name: str) -> "Generator[CancelToken]":
+        """For the length of a block: a token that is cancelled with this one, and may be cancelled alone."""
         token = CancelToken()
-        if self.is_cancelled:
-            token.cancel()
-        else:
-            self._reactions[token] = token.cancel
-            token._detach = lambda: self._reactions.pop(token, None)
-        return token
+        release = self.on_cancel(token.cancel)
+        self._children[name] = token
+        try:
+            yield token
+        finally:
+            del self._children[name]
+            release()
 
-    def _detach(self) -> object:
-        """Forget the parent; the root has none."""
-        return None
-
-    def close(self) -> None:
-        """Unhook from the parent, so that a long-lived parent does not collect finished children."""
-        self._detach()
+    def find(self, name: str) -> "CancelToken | None":
+        """The living child of that name."""
+        return self._children.get(name)
 
     def cancel(self) -> None:
         """Set the flag and run every reaction once. Idempotent; reactions must not raise."""
@@ -57,8 +56,9 @@ class CancelToken:
 
     @contextmanager
     def scope(self, grace: float = 0.0) -> Generator[None]:
-        """Interrupt the awaits of this block when the token is cancelled, after `grace` seconds for those who watch it themselves.
+        """Interrupt the awaits of this block when the token is cancelled.
 
+        `grace` seconds later, for those who watch the token themselves.
         Raises Cancelled in place of the CancelledError that it caused; a cancellation
         of the task from elsewhere passes through untouched.
         """
@@ -66,7 +66,7 @@ class CancelToken:
         if task is None:
             raise RuntimeError("a cancel scope needs a running task")
         loop = asyncio.get_running_loop()
-        timer: asyncio.TimerHandle | None = None
+        pending: asyncio.Handle | None = None
         interrupted = False
 
         def interrupt() -> None:
@@ -75,9 +75,11 @@ class CancelToken:
             task.cancel()
 
         def react() -> None:
-            nonlocal timer
+            nonlocal pending
             if grace > 0:
-                timer = loop.call_later(grace, interrupt)
+                pending = loop.call_later(grace, interrupt)
+            elif asyncio.current_task() is task:
+                pending = loop.call_soon(interrupt)  # a task cannot interrupt an await that it is not in
             else:
                 interrupt()
 
@@ -86,13 +88,12 @@ class CancelToken:
         try:
             yield
         except asyncio.CancelledError as stop:
-            if interrupted and task.uncancel() <= before:
+            if interrupted and task.cancelling() <= before + 1:
                 raise Cancelled from stop
             raise
-        else:
-            if interrupted:
-                task.uncancel()
         finally:
             release()
-            if timer is not None:
-                timer.cancel()
+            if pending is not None:
+                pending.cancel()
+            if interrupted:
+                task.uncancel()

@@ -11,10 +11,10 @@ ApplyStatus = Literal["applied", "stale", "missing", "readOnly", "rejected", "ha
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """The text of one file as seen at one moment.
+    r"""The text of one file as seen at one moment.
 
     `text` keeps its line ends and has no BOM. `hash` is the first 16 hex digits of
-    SHA-256 over the UTF-8 text with `\\r\\n` read as `\\n`. `eol` is what new lines get.
+    SHA-256 over the UTF-8 text with `\r\n` read as `\\n`. `eol` is what new lines get.
     `is_editable` is false when the bytes could only be read with replacement marks.
     """
 

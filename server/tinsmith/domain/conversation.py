@@ -3,10 +3,14 @@
 import msgspec
 
 from tinsmith.domain.message import Usage
+from tinsmith.domain.turn import WindowEdges
 
 
 class Conversation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Settings and head of a durable transcript. `role` and `model` override the configuration when set; times in milliseconds."""
+    """Settings and head of a durable transcript.
+
+    `role` and `model` override the configuration when set; times in milliseconds.
+    """
 
     conversation_id: str
     workspace: str
@@ -19,3 +23,4 @@ class Conversation(msgspec.Struct, frozen=True, omit_defaults=True):
     is_archived: bool = False
     usage: Usage = Usage()
     context_used: int = 0
+    edges: WindowEdges = WindowEdges()

@@ -126,7 +126,7 @@ class InternalError(AgentError):
 
 
 def normalise(error: BaseException) -> ErrorRecord:
-    """Any exception as a record: ours as they are, a cancellation as `cancelled`, the rest as `internal`, not retryable."""
+    """Any exception as a record: ours as they are, a cancellation as `cancelled`, the rest as `internal`."""
     if isinstance(error, AgentError):
         return error.record()
     if type(error).__name__ == "CancelledError":

@@ -12,7 +12,7 @@ import msgspec
 from tinsmith.domain.change import ChangedFile
 from tinsmith.domain.message import AssistantMessage, ToolMessage, Usage, UserMessage
 from tinsmith.domain.tool import Location
-from tinsmith.domain.turn import CallRecord, TurnRecord
+from tinsmith.domain.turn import CallRecord, TurnRecord, WindowEdges
 
 ConversationState = Literal["idle", "running", "waiting"]
 Severity = Literal["info", "warning", "error"]
@@ -27,6 +27,8 @@ class TurnStarted(_Visible, frozen=True, tag="turn_started"):
 
     record: TurnRecord
     message: UserMessage
+    title: str = ""
+    """The conversation's title from now on, when it had none."""
 
 
 class PromptBuilt(msgspec.Struct, frozen=True, tag="prompt_built"):
@@ -48,7 +50,10 @@ class RequestStarted(_Visible, frozen=True, tag="llm_request_started"):
 
 
 class TextStreamed(_Visible, frozen=True, tag="llm_text_delta"):
-    """More text of the item. `offset` counts the code points that came before. Not stored; may be joined with its neighbours."""
+    """More text of the item. `offset` counts the code points that came before.
+
+    Not stored; may be joined with its neighbours.
+    """
 
     item_id: str
     offset: int
@@ -71,13 +76,17 @@ class ToolCallDetected(_Visible, frozen=True, tag="llm_tool_call_detected"):
 
 
 class AnswerReceived(_Visible, frozen=True, tag="llm_request_completed"):
-    """The answer is whole. Durable: its message. Closes every delta of its item; `was_cut` when only a part came."""
+    """The answer is whole, or (by its marks) all that came of it.
+
+    Durable: its message. Closes every delta of its item.
+    """
 
     message: AssistantMessage
+    context_used: int = 0
 
 
 class RequestCancelled(msgspec.Struct, frozen=True, tag="llm_request_cancelled"):
-    """A request was cut off by a cancel; what was shown of it follows as an AnswerReceived with the mark `cancelled`."""
+    """A request was cut off by a cancel; an AnswerReceived marked `cancelled` closes what was shown of it."""
 
     is_visible: ClassVar[bool] = False
     round_number: int
@@ -97,8 +106,15 @@ class RetryScheduled(_Visible, frozen=True, tag="llm_retry_scheduled"):
     delay_ms: int
 
 
-class CallPrepared(_Visible, frozen=True, tag="tool_execution_prepared"):
-    """A call is decoded and described; `status` is `pending`, or `awaitingApproval` while a person is asked."""
+class ToolCallDropped(_Visible, frozen=True, tag="llm_tool_call_dropped"):
+    """A call that was detected is not part of the answer after all: the stream broke or was withdrawn."""
+
+    call_id: str
+    name: str
+
+
+class CallWaiting(_Visible, frozen=True, tag="tool_execution_waiting"):
+    """A person is asked before the call runs."""
 
     call: CallRecord
     arguments: str
@@ -116,7 +132,9 @@ class CallStarted(_Visible, frozen=True, tag="tool_execution_started"):
     """The call runs. Durable when it may change something: its begun mark."""
 
     call: CallRecord
+    arguments: str
     is_marked: bool
+    locations: tuple[Location, ...] = ()
 
 
 class OutputStreamed(_Visible, frozen=True, tag="tool_output_delta"):
@@ -131,8 +149,8 @@ class CallFinished(_Visible, frozen=True, tag="tool_execution_finished"):
     """The call has its result, `call.status` says which kind. Durable: the result and the call's end."""
 
     call: CallRecord
+    arguments: str
     message: ToolMessage
-    files: tuple[ChangedFile, ...] = ()
     locations: tuple[Location, ...] = ()
 
 
@@ -140,6 +158,7 @@ class CallCancelled(_Visible, frozen=True, tag="tool_execution_cancelled"):
     """The call was cut off or never run. Durable, as CallFinished."""
 
     call: CallRecord
+    arguments: str
     message: ToolMessage
 
 
@@ -177,15 +196,23 @@ class TurnPersisted(msgspec.Struct, frozen=True, tag="turn_persisted"):
 
 
 class TurnCompleted(_Visible, frozen=True, tag="turn_completed"):
-    """Last event of a turn that ended by itself, by a cancel or by its budget. Durable: the record."""
+    """Last event of a turn that ended by itself, by a cancel or by its budget. Durable: record and window edges."""
 
     record: TurnRecord
+    edges: WindowEdges | None = None
 
 
 class TurnFailed(_Visible, frozen=True, tag="turn_failed"):
-    """Last event of a turn that ended with an error or was interrupted. Durable: the record."""
+    """Last event of a turn that ended with an error or was interrupted. Durable, as TurnCompleted."""
 
     record: TurnRecord
+    edges: WindowEdges | None = None
+
+
+class SettingsChanged(_Visible, frozen=True, tag="settings_changed"):
+    """The configuration is another; the next turn uses it."""
+
+    version: int
 
 
 class ConversationChanged(_Visible, frozen=True, tag="conversation_changed"):
@@ -214,7 +241,8 @@ Body = (
     | RequestCancelled
     | AnswerWithdrawn
     | RetryScheduled
-    | CallPrepared
+    | ToolCallDropped
+    | CallWaiting
     | PermissionResolved
     | CallStarted
     | OutputStreamed
@@ -227,6 +255,7 @@ Body = (
     | TurnPersisted
     | TurnCompleted
     | TurnFailed
+    | SettingsChanged
     | ConversationChanged
     | Notice
 )

@@ -9,7 +9,7 @@ ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def new_id(prefix: str) -> str:
-    """A fresh id such as `t_0199b1c2d3e4f5a6b7c8`: 12 hex digits of milliseconds, then 8 random ones, so that ids sort by age."""
+    """A fresh id such as `t_0199b1c2d3e4f5a6b7c8`: 12 hex digits of milliseconds, then 8 random ones."""
     return f"{prefix}_{time.time_ns() // 1_000_000:012x}{os.urandom(4).hex()}"
 
 

@@ -45,7 +45,10 @@ Part = TextPart | ImagePart
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """One call of an answer. `arguments` is the raw text as the model wrote it; `is_complete` is false when it was cut off."""
+    """One call of an answer.
+
+    `arguments` is the raw text as the model wrote it; `is_complete` is false when it was cut off.
+    """
 
     call_id: str
     name: str

@@ -7,7 +7,7 @@ import msgspec
 PermissionMode = Literal["read_only", "ask", "edits", "full"]
 Decision = Literal["run", "ask", "refuse"]
 Action = Literal["look", "remember", "change", "run", "web"]
-"""A row group of the permission table: look (read, search, plan), remember (notes, dispatch), change (edit, write), run (bash), web."""
+"""A row of the permission table: look (read, search), remember (notes), change (edit, write), run (bash), web."""
 CommandClass = Literal["read", "write_workspace", "network", "destructive", "privileged", "unknown"]
 Scope = Literal["once", "turn", "conversation", "workspace", "user"]
 AnswerKind = Literal["allow", "deny", "cancelTurn"]

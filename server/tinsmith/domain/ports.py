@@ -3,7 +3,7 @@
 Each docstring is the contract: what may be raised, what the caller may assume.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -31,7 +31,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
 class Model(Protocol):
     """A model behind some dialect."""
 
-    def stream(self, request: ModelRequest, settings: LlmSettings) -> AsyncIterator[Sequence[ModelDelta]]:
+    def stream(self, request: ModelRequest, settings: LlmSettings) -> AsyncGenerator[Sequence[ModelDelta]]:
         """Deltas in batches, one batch per read from the network; the last delta is the Answer.
 
         Ends after the Answer, or raises TransportError, ProtocolError or SchemaError (nothing

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tinsmith.domain.cancel import CancelToken
-from tinsmith.domain.message import Message
+from tinsmith.domain.message import Message, Usage
 from tinsmith.domain.ports import Approvals, Inbox, Journal, Model
 from tinsmith.domain.settings import ModelChoice, Settings
 from tinsmith.domain.tool import ToolSpec
+from tinsmith.domain.turn import WindowEdges
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class TurnRequest:
     history: tuple[Message, ...]
     system: Callable[[], str]
     tools: Callable[[], tuple[ToolSpec, ...]]
+    edges: WindowEdges
+    conversation_usage: Usage
     cancel: CancelToken
     llm: Model
     journal: Journal

@@ -58,6 +58,18 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     ended_at: int = 0
 
 
+class WindowEdges(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far the window has moved over a transcript, in ordinals of its messages.
+
+    Below `elided_below` large tool results are elided, rounds below `dropped_below` are left out.
+    `tokens_per_char` is the last measured size of this history.
+    """
+
+    elided_below: int = 0
+    dropped_below: int = 0
+    tokens_per_char: float = 0.25
+
+
 class TurnEnd(msgspec.Struct, frozen=True):
     """How the engine's loop ended; the service that started it writes the record."""
 
@@ -66,3 +78,4 @@ class TurnEnd(msgspec.Struct, frozen=True):
     rounds: int = 0
     usage: Usage = Usage()
     files: tuple[ChangedFile, ...] = ()
+    edges: WindowEdges = WindowEdges()

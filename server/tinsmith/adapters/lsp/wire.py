@@ -74,8 +74,12 @@ class CancelRequestParams(Wire, frozen=True):
     id: int | str
 
 
+class EditorSettings(Wire, frozen=True):
+    tinsmith: dict[str, Any] = {}
+
+
 class DidChangeConfigurationParams(Wire, frozen=True):
-    settings: Any = None
+    settings: EditorSettings | None = None
 
 
 class WorkspaceFolder(Wire, frozen=True):
@@ -321,7 +325,6 @@ class Snapshot(Wire, frozen=True, omit_defaults=False):
 
     active_turn: ActiveTurn | None
     pending: tuple[RequestPermissionParams, ...]
-    queue: tuple[Any, ...]
     usage: Usage
     context: ContextUse
     last_items: tuple[Item, ...]
@@ -359,12 +362,18 @@ class ConversationLoadParams(Wire, frozen=True):
     take_over: bool = False
 
 
+class Holder(Wire, frozen=True):
+    """The other process that runs a conversation."""
+
+    pid: int
+
+
 class ConversationLoadResult(Wire, frozen=True, omit_defaults=False):
     conversation: Conversation
     snapshot: Snapshot
     epoch: str
     seq: int
-    held_by: Any | UnsetType = UNSET
+    held_by: Holder | UnsetType = UNSET
 
 
 class HistoryReadParams(Wire, frozen=True):
@@ -424,7 +433,7 @@ class RunTurnParams(Wire, frozen=True):
     text: str = ""
     input: tuple[InputPart, ...] = ()
     context: TurnContext | None = None
-    mode: Literal["start", "steer", "queue", "steerOrStart"] = "start"
+    mode: Literal["start", "steer", "steerOrStart"] = "start"
     role: str | None = None
     model: str | None = None
     overrides: dict[str, Any] = {}
@@ -435,7 +444,7 @@ class RunTurnParams(Wire, frozen=True):
 class RunTurnResult(Wire, frozen=True, omit_defaults=False):
     conversation_id: str
     turn_id: str
-    disposition: Literal["started", "steered", "queued"]
+    disposition: Literal["started", "steered"]
     seq: int
 
 
@@ -550,7 +559,11 @@ class ReasoningDelta(TurnEvent, frozen=True, tag_field="type", tag="reasoningDel
 
 
 class ToolUpdated(TurnEvent, frozen=True, tag_field="type", tag="toolUpdated"):
-    """Upsert of a call. Its status only moves forward: pending, awaitingApproval, running, then one of completed, failed, declined, cancelled."""
+    """Upsert of a call.
+
+    Its status only moves forward: pending, awaitingApproval, running, then one of completed, failed, declined,
+    cancelled.
+    """
 
     item_id: str
     call_id: str
@@ -599,6 +612,13 @@ class UsageUpdated(TurnEvent, frozen=True, tag_field="type", tag="usageUpdated")
 class ConversationUpdated(AgentEvent, frozen=True, tag_field="type", tag="conversationUpdated"):
     state: str
     title: str | UnsetType = UNSET
+    replay: bool = False
+
+
+class ConfigChanged(AgentEvent, frozen=True, tag_field="type", tag="configChanged"):
+    """The configuration is another; `configGet` tells it, the next turn uses it."""
+
+    version: int
     replay: bool = False
 
 
@@ -658,6 +678,7 @@ WireEvent = (
     | DiffUpdated
     | UsageUpdated
     | ConversationUpdated
+    | ConfigChanged
     | ActivityUpdated
     | Retrying
     | Notice

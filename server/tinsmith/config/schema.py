@@ -1,0 +1,156 @@
+"""The rules for settings, with messages for the person who wrote them. Imported only when a tree is new to us."""
+
+import re
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from tinsmith.domain.policy import PermissionMode
+from tinsmith.domain.role import ROLES
+from tinsmith.domain.settings import ContextSettings, Dialect, DispatchSettings, LlmSettings, Settings
+
+
+def find_faults(tree: dict[str, Any]) -> list[tuple[str, str]]:
+    """Path of each faulty leaf with what is wrong, such as `must be greater than 0`. Never quotes a value."""
+    try:
+        RootTree.model_validate(tree)
+    except ValidationError as error:
+        return [_fault(detail) for detail in error.errors(include_url=False, include_input=False)]
+    return []
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of the user's tinsmith.json, for editors."""
+    schema = RootTree.model_json_schema()
+    schema["properties"]["$schema"] = {"type": "string"}
+    return {**schema, "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Tinsmith settings"}
+
+
+def _fault(detail: ErrorDetails) -> tuple[str, str]:
+    location = [part for part in detail["loc"] if part != "[key]"]
+    is_key = len(location) < len(detail["loc"])
+    path = ".".join(str(part) for part in (location[:-1] if is_key else location))
+    if detail["type"] in {"too_short", "string_too_short"}:
+        return path, "must not have an empty key" if is_key else "must not be empty"
+    return path, detail["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+
+
+def _check_relative_path(path: str) -> str:
+    segments = re.split(r"[/\\]", path)
+    if not path or not segments[0] or ".." in segments or re.match(r"[A-Za-z]:", path) or "\0" in path:
+        raise ValueError("must be a relative path inside the project, without `..`")
+    return path
+
+
+def _check_url(url: str) -> str:
+    message = "must be an http:// or https:// URL such as http://127.0.0.1:8080/v1"
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise ValueError(message) from error
+    if not is_good or re.search(r"[\s\x00-\x1f]", url):
+        raise ValueError(message)
+    return url
+
+
+def _check_role(role: str) -> str:
+    names = [known.name for known in ROLES.values() if known.is_user_facing]
+    if role not in names:
+        raise ValueError(f"must be {' or '.join(repr(name) for name in names)}")
+    return role
+
+
+_Text = Annotated[str, Field(min_length=1)]
+_Seconds = Annotated[float, Field(gt=0)]
+_Count = Annotated[int, Field(ge=0)]
+_Backoff = Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)]
+_Url = Annotated[str, AfterValidator(_check_url), Field(json_schema_extra={"format": "uri"})]
+_Role = Annotated[
+    str,
+    AfterValidator(_check_role),
+    Field(json_schema_extra={"enum": [role.name for role in ROLES.values() if role.is_user_facing]}),
+]
+_RelativePath = Annotated[str, AfterValidator(_check_relative_path)]
+
+_ROOT = Settings()
+_LLM = LlmSettings()
+_CONTEXT = ContextSettings()
+_DISPATCH = DispatchSettings()
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class LlmTree(_Group):
+    """How to reach the provider."""
+
+    api_key_env: _Text = _LLM.api_key_env
+    """The environment variable that holds the provider's key."""
+    retry_max_retries: _Count = _LLM.retry_max_retries
+    """How often a request that failed on its way is made again."""
+    retry_backoff_ms: _Backoff = list(_LLM.retry_backoff_ms)
+    """Milliseconds before each of those; the last repeats."""
+    stream_retry_after_output: bool = _LLM.stream_retry_after_output
+    """Whether an answer that broke off after some text is asked for again."""
+    timeout: _Seconds = _LLM.timeout
+    """Seconds for a whole request that is not streamed."""
+    connect_timeout: _Seconds = _LLM.connect_timeout
+    """Seconds until the head of the response."""
+    send_timeout: _Seconds = _LLM.send_timeout
+    """Seconds for sending a request."""
+    stream_stall_timeout: _Seconds = _LLM.stream_stall_timeout
+    """Seconds without an event on an open stream."""
+    dialect: Dialect = _LLM.dialect
+    """The protocol that the provider speaks."""
+    base_url: _Url | None = _LLM.base_url
+    """Where the provider is, up to and including its version, such as http://127.0.0.1:8080/v1."""
+
+
+class ContextTree(_Group):
+    """How a long conversation is kept inside the model's context."""
+
+    enabled: bool = _CONTEXT.enabled
+    """Whether old tool output is elided and old rounds are dropped at all."""
+    tool_output_keep_rounds: _Count = _CONTEXT.tool_output_keep_rounds
+    """The newest rounds whose tool output is never elided."""
+    tool_output_elide_over_chars: _Count = _CONTEXT.tool_output_elide_over_chars
+    """Older tool output longer than this is elided."""
+    trim_threshold_pct: Annotated[float, Field(gt=0, le=100)] = _CONTEXT.trim_threshold_pct
+    """Percent of the context at which whole rounds are dropped."""
+
+
+class DispatchTree(_Group):
+    """Limits of delegated work."""
+
+    max_parallel: Annotated[int, Field(gt=0)] = _DISPATCH.max_parallel
+    """How many delegated tasks run at once."""
+
+
+class RootTree(_Group):
+    """The settings of Tinsmith. Every key may be left out."""
+
+    index_file: _RelativePath = _ROOT.index_file
+    """The project's own introduction for the model, relative to its root."""
+    active_role: _Role = _ROOT.active_role
+    """The role that answers you."""
+    tool_step_budget: Annotated[int, Field(gt=0)] | None = _ROOT.tool_step_budget
+    """The most calls that one turn may make; absent means no limit."""
+    permission_mode: PermissionMode = _ROOT.permission_mode
+    """What runs without asking you first."""
+    default_model: _Text | None = _ROOT.default_model
+    """The model, by the provider's name for it."""
+    models: dict[_Text, _Text] = {}
+    """The model of a role, by the role's name."""
+    empty_response_retry_max_retries: _Count = _ROOT.empty_response_retry_max_retries
+    """How often an answer without text and calls is asked for again."""
+    empty_response_retry_backoff_ms: _Backoff = list(_ROOT.empty_response_retry_backoff_ms)
+    """Milliseconds before each of those; the last repeats."""
+    llm_config: LlmTree = LlmTree()
+    context_management: ContextTree = ContextTree()
+    dispatch: DispatchTree = DispatchTree()
+    services: dict[str, dict[str, dict[str, Any]]] = {}
+    """Options of a service or tool, by its name."""

@@ -1,0 +1,116 @@
+"""The models a provider lists: `GET /models`, in the shapes that servers give it."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+
+from tinsmith.domain.errors import TransportError
+from tinsmith.domain.settings import LlmSettings
+from tinsmith.llm import errors
+from tinsmith.llm.endpoint import Endpoint, resolve
+from tinsmith.net.http import Deadlines, HttpClient
+
+_LIST_LIMIT = 16 * 1024 * 1024
+_WINDOW_FIELDS = (
+    "context_length",  # OpenRouter, Together
+    "context_window",  # Groq
+    "max_model_len",  # vLLM
+    "loaded_context_length",  # LM Studio: what is really there, before what could be
+    "max_context_length",  # Mistral, LM Studio
+    "n_ctx",  # llama.cpp
+    "n_ctx_train",
+)
+_LIMIT_FIELDS = ("max_output_tokens", "max_completion_tokens")
+_TAG_FIELDS = ("capabilities", "supported_parameters", "tags")
+
+
+class CatalogEntry(msgspec.Struct, frozen=True):
+    """One model of a list. Sizes in tokens, None when the provider does not tell; `tags` name what it can do."""
+
+    model_id: str
+    name: str
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    tags: frozenset[str] = frozenset()
+
+
+async def fetch_catalog(
+    http: HttpClient, settings: LlmSettings, api_key: Callable[[str], str | None]
+) -> tuple[CatalogEntry, ...]:
+    """The provider's models in its order. Raises as ChatCompletions does, and ProtocolError `unexpectedBody`."""
+    endpoint = resolve(settings, api_key, "/models")
+    seconds = settings.connect_timeout
+    deadlines = Deadlines(seconds, settings.send_timeout, seconds)
+    async with http.stream(
+        "GET", endpoint.url, headers=endpoint.headers, deadlines=deadlines, advice=endpoint.advice
+    ) as response:
+        try:
+            async with asyncio.timeout(seconds):
+                body = await response.read(_LIST_LIMIT)
+        except TimeoutError as error:
+            message = f"{endpoint.host} did not send its model list within {seconds:g} s. {endpoint.advice}"
+            raise TransportError("timeout", message, retryable=True, origin="llm") from error
+    if not 200 <= response.status < 300:
+        raise errors.from_response(response.status, response.headers, body, endpoint, time.time())
+    return parse_catalog(body, endpoint, response.headers.get("content-type", ""))
+
+
+def parse_catalog(body: bytes, endpoint: Endpoint, content_type: str = "application/json") -> tuple[CatalogEntry, ...]:
+    """The models in a 200 body: a list, or one under `data` or `models`. Raises ProtocolError `unexpectedBody`."""
+    try:
+        listed = _entries(msgspec.json.decode(body))
+    except msgspec.DecodeError as error:
+        raise errors.unexpected_body(200, content_type, body, endpoint, "a model list") from error
+    if listed is None:
+        raise errors.unexpected_body(200, content_type, body, endpoint, "a model list")
+    entries = (_entry(item) for item in listed)
+    return tuple(entry for entry in entries if entry is not None)
+
+
+def _entries(value: Any) -> list[Any] | None:
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if not fields.keys() & {"data", "models"}:
+            return None
+        value = fields.get("data") or fields.get("models") or []
+    return cast("list[Any]", value) if isinstance(value, list) else None
+
+
+def _entry(item: Any) -> CatalogEntry | None:
+    if not isinstance(item, dict):
+        return None
+    fields = cast("dict[str, Any]", item)
+    model_id: Any = fields.get("id") or fields.get("model")
+    if not isinstance(model_id, str):
+        return None
+    nested = [fields.get(key) for key in ("top_provider", "meta")]
+    places = [fields, *(cast("dict[str, Any]", place) for place in nested if isinstance(place, dict))]
+    name: Any = fields.get("name")
+    return CatalogEntry(
+        model_id,
+        name if isinstance(name, str) and name else model_id,
+        _first_size(places, _WINDOW_FIELDS),
+        _first_size(places, _LIMIT_FIELDS),
+        frozenset(tag for key in _TAG_FIELDS for tag in _tags(fields.get(key))),
+    )
+
+
+def _first_size(places: list[dict[str, Any]], names: tuple[str, ...]) -> int | None:
+    for place in places:
+        for name in names:
+            size = place.get(name)
+            if isinstance(size, int) and not isinstance(size, bool) and size > 0:
+                return size
+    return None
+
+
+def _tags(value: Any) -> list[str]:
+    """Names in a list, or keys of a table that are true."""
+    if isinstance(value, dict):
+        return [key for key, is_set in cast("dict[str, Any]", value).items() if is_set is True]
+    if isinstance(value, list):
+        return [tag for tag in cast("list[Any]", value) if isinstance(tag, str)]
+    return []

@@ -1,0 +1,108 @@
+"""Finding a model when none is configured: strategies over a list (pure), and a look at the usual local ports."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from tinsmith.domain.errors import AgentError
+from tinsmith.domain.settings import LlmSettings
+from tinsmith.llm.catalog import CatalogEntry, fetch_catalog
+from tinsmith.net.http import HttpClient
+
+
+class Discovery(msgspec.Struct, frozen=True):
+    """A model and why it was taken, as a phrase for a person."""
+
+    model_id: str
+    reason: str
+
+
+Strategy = Callable[[Sequence[CatalogEntry]], Discovery | None]
+"""Chooses from a list; None when nothing in it fits."""
+
+
+def first_available(models: Sequence[CatalogEntry]) -> Discovery | None:
+    """The first model of the list."""
+    return Discovery(models[0].model_id, "the first model the provider lists") if models else None
+
+
+def prefer_prefix(*prefixes: str) -> Strategy:
+    """The first model whose id begins with one of `prefixes`, earlier prefixes first."""
+
+    def choose(models: Sequence[CatalogEntry]) -> Discovery | None:
+        for prefix in prefixes:
+            for model in models:
+                if model.model_id.startswith(prefix):
+                    return Discovery(model.model_id, f"its id begins with {prefix}")
+        return None
+
+    return choose
+
+
+def prefer_capability_tag(tag: str) -> Strategy:
+    """The first model that is tagged `tag`, such as `tools`."""
+
+    def choose(models: Sequence[CatalogEntry]) -> Discovery | None:
+        for model in models:
+            if tag in model.tags:
+                return Discovery(model.model_id, f"the provider tags it {tag}")
+        return None
+
+    return choose
+
+
+def fallback_chain(*strategies: Strategy) -> Strategy:
+    """What the first strategy that finds anything finds."""
+
+    def choose(models: Sequence[CatalogEntry]) -> Discovery | None:
+        for strategy in strategies:
+            found = strategy(models)
+            if found is not None:
+                return found
+        return None
+
+    return choose
+
+
+class LocalServer(msgspec.Struct, frozen=True):
+    """A kind of server that people run on their own machine, and where its API usually is."""
+
+    name: str
+    base_url: str
+
+
+LOCAL_SERVERS = (
+    LocalServer("Ollama", "http://127.0.0.1:11434/v1"),
+    LocalServer("llama.cpp", "http://127.0.0.1:8080/v1"),
+    LocalServer("LM Studio", "http://127.0.0.1:1234/v1"),
+    LocalServer("vLLM", "http://127.0.0.1:8000/v1"),
+)
+"""Source: the default ports of each server's documentation."""
+
+_PROBE_SECONDS = 0.3
+
+
+class FoundServer(msgspec.Struct, frozen=True):
+    """A local server that answered, with the models it lists."""
+
+    server: LocalServer
+    models: tuple[CatalogEntry, ...]
+
+
+async def find_local_servers(
+    http: HttpClient, servers: Sequence[LocalServer] = LOCAL_SERVERS, seconds: float = _PROBE_SECONDS
+) -> tuple[FoundServer, ...]:
+    """The `servers` that list their models within `seconds`, in their order. Asked all at once, without a key."""
+    async with asyncio.TaskGroup() as group:
+        probes = [group.create_task(_probe(http, server, seconds)) for server in servers]
+    return tuple(found for probe in probes if (found := probe.result()) is not None)
+
+
+async def _probe(http: HttpClient, server: LocalServer, seconds: float) -> FoundServer | None:
+    settings = LlmSettings(base_url=server.base_url, connect_timeout=seconds, send_timeout=seconds)
+    try:
+        async with asyncio.timeout(seconds):
+            return FoundServer(server, await fetch_catalog(http, settings, lambda _: None))
+    except (TimeoutError, AgentError):
+        return None  # nothing there, or nothing that we could use

@@ -1,0 +1,233 @@
+"""One command from start to end, in a thread of its own: read, watch the clock, end what is left. Blocking.
+
+The shell's end is noticed without reaping it, so that its number, which names the session and the
+group, stays ours until nobody of the family is left.
+"""
+
+import os
+import select
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from typing import Self
+
+from tinsmith.domain.errors import ToolError
+from tinsmith.proc.family import Family
+from tinsmith.proc.output import Output, OutputCollector
+
+TERM_SECONDS = 1.0
+"""From TERM to KILL."""
+KILL_SECONDS = 0.7
+"""From KILL to giving up on what even that does not end; both together stay below two seconds."""
+_LINGER_SECONDS = 0.25
+"""How long a finished command's children may go on writing, as the `tee` of a process substitution does."""
+_SETTLE_SECONDS = 0.05
+_IDLE_SECONDS = 0.2
+_POLL_SECONDS = 0.01
+_CHUNK = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """The command ended by itself: its exit code; 128 + `signal` when a signal killed the shell."""
+
+    code: int
+    signal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """The command took longer than `seconds` and was ended."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """Somebody asked to stop, and the command was ended."""
+
+
+Outcome = Exited | TimedOut | Cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command that is over. `leftovers` still ran when it ended, `survivors` could not even be killed."""
+
+    outcome: Outcome
+    output: Output
+    leftovers: int = 0
+    survivors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run: `text` is for `bash -c`, `cwd` absolute, `timeout` in seconds."""
+
+    text: str
+    cwd: str
+    environment: dict[str, str]
+    timeout: float
+
+
+class StopSignal:
+    """Set from any thread, seen by a selector. Once closed it can no longer be set."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._is_closed = False
+        self._lock = threading.Lock()
+        self._read, self._write = os.pipe()
+
+    def set(self) -> None:
+        with self._lock:
+            if not self.is_set and not self._is_closed:
+                os.write(self._write, b"!")
+            self.is_set = True
+
+    def fileno(self) -> int:
+        return self._read
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            os.close(self._read)
+            os.close(self._write)
+
+
+def supervise(command: Command, collector: OutputCollector, stop: StopSignal) -> Finished:
+    """Run the command to its end, which comes at the latest two seconds after its time is up or `stop` is set.
+
+    Raises ToolError `noDirectory` or `noShell` when it cannot be started.
+    """
+    if stop.is_set:
+        return Finished(Cancelled(), collector.finish())
+    mark = f"TINSMITH_CALL_{os.urandom(8).hex()}"
+    process, pipe = _start(command, mark)
+    family = Family(process.pid, mark)
+    with _Watch(process.pid, pipe, stop, collector) as watch:
+        deadline = time.monotonic() + command.timeout
+        while not watch.exited and not watch.is_stopped and time.monotonic() < deadline:
+            watch.step(deadline)
+        linger = time.monotonic() + _LINGER_SECONDS
+        while watch.exited and watch.is_open and not watch.is_stopped and time.monotonic() < linger:
+            watch.step(linger)
+        outcome = watch.exited or (Cancelled() if watch.is_stopped else TimedOut(command.timeout))
+        leftovers = _settled(family, watch) if watch.exited else 0
+        survivors = _end(family, watch) if leftovers or not watch.exited else 0
+        watch.drain()
+        if watch.exited:
+            process.wait()
+    return Finished(outcome, collector.finish(), leftovers, survivors)
+
+
+def _start(command: Command, mark: str) -> tuple[subprocess.Popen[bytes], int]:
+    read, write = os.pipe()
+    try:
+        process = subprocess.Popen(
+            ["bash", "-c", command.text],
+            cwd=command.cwd,
+            env={**command.environment, "PWD": command.cwd, mark: "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=write,
+            stderr=write,
+            start_new_session=True,
+        )
+    except OSError as error:
+        os.close(read)
+        if not os.path.isdir(command.cwd):
+            raise ToolError(
+                "noDirectory", f"The directory {command.cwd} does not exist. Name another `cwd` or leave it out."
+            ) from error
+        raise ToolError("noShell", f"bash cannot be started ({error.strerror}). Ask the user about it.") from error
+    finally:
+        os.close(write)
+    os.set_blocking(read, False)
+    return process, read
+
+
+class _Watch:
+    """The open ends of a running command: its output, its exit, the wish to stop."""
+
+    def __init__(self, leader: int, pipe: int, stop: StopSignal, collector: OutputCollector) -> None:
+        self.exited: Exited | None = None
+        self.is_stopped = False
+        self.is_open = True
+        self._leader = leader
+        self._pipe = pipe
+        self._collector = collector
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(pipe, selectors.EVENT_READ)
+        self._selector.register(stop, selectors.EVENT_READ)
+        self._exit = os.pidfd_open(leader) if hasattr(os, "pidfd_open") else None
+        if self._exit is not None:
+            self._selector.register(self._exit, selectors.EVENT_READ)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._selector.close()
+        os.close(self._pipe)
+        if self._exit is not None:
+            os.close(self._exit)
+
+    def step(self, until: float) -> None:
+        """Wait for something to happen, at most until this time, and take note of it."""
+        left = max(0.0, min(until - time.monotonic(), _IDLE_SECONDS if self._exit is not None else _POLL_SECONDS))
+        ready = self._selector.select(left)
+        if not ready:
+            self._collector.pause()
+        for key, _ in ready:
+            if key.fd == self._pipe:
+                self._read()
+            elif key.fd != self._exit:
+                self.is_stopped = True
+                self._selector.unregister(key.fileobj)
+        if not self.exited and (found := os.waitid(os.P_PID, self._leader, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
+            is_by_itself = found.si_code == os.CLD_EXITED
+            self.exited = Exited(found.si_status) if is_by_itself else Exited(128 + found.si_status, found.si_status)
+            if self._exit is not None:
+                self._selector.unregister(self._exit)
+
+    def drain(self) -> None:
+        """Take what is in the pipe now, at most what a pipe can hold a few times over."""
+        for _ in range(64):
+            if not self.is_open or not select.select([self._pipe], [], [], 0)[0]:
+                return
+            self._read()
+
+    def _read(self) -> None:
+        chunk = os.read(self._pipe, _CHUNK)
+        if chunk:
+            self._collector.feed(chunk)
+        else:
+            self.is_open = False
+            self._selector.unregister(self._pipe)
+
+
+def _settled(family: Family, watch: _Watch) -> int:
+    """How many of the family go on after the shell's end; those who are just about to end get a moment."""
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while (count := len(family.members())) and time.monotonic() < deadline:
+        watch.step(time.monotonic() + _POLL_SECONDS)
+    return count
+
+
+def _end(family: Family, watch: _Watch) -> int:
+    """TERM, KILL, and in the end give up; how many are left then."""
+    for number, seconds in ((signal.SIGTERM, TERM_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
+        deadline = time.monotonic() + seconds
+        family.send(number)
+        if number == signal.SIGTERM:
+            family.send(signal.SIGCONT)
+        while time.monotonic() < deadline:
+            watch.step(time.monotonic() + _POLL_SECONDS)
+            if watch.exited and not family.members():
+                return 0
+            if number == signal.SIGKILL:
+                family.send(number)
+    return len(family.members()) + (watch.exited is None)

@@ -1,0 +1,50 @@
+"""Remembered answers, and the person who can be asked for new ones."""
+
+import msgspec
+
+from tinsmith.domain.ids import now_ms
+from tinsmith.domain.policy import PermissionAnswer, PermissionQuestion, Rule
+from tinsmith.domain.ports import Prompter
+from tinsmith.store import Note, Storage
+
+NOTE = "permission_rules"
+"""The note that holds a conversation's rules."""
+
+
+class Approvals:
+    """The Approvals port: rules of a turn or a conversation, and the questions that wait for an answer."""
+
+    def __init__(self, storage: Storage, prompter: Prompter) -> None:
+        self._storage = storage
+        self._prompter = prompter
+        self._rules: dict[str, tuple[Rule, ...]] = {}
+        self._pending: dict[str, PermissionQuestion] = {}
+
+    def rules(self, conversation_id: str) -> tuple[Rule, ...]:
+        if conversation_id not in self._rules:
+            note = self._storage.read(lambda session: session.notes.get(conversation_id, NOTE))
+            self._rules[conversation_id] = msgspec.json.decode(note.content, type=tuple[Rule, ...]) if note else ()
+        return self._rules[conversation_id]
+
+    async def remember(self, conversation_id: str, rule: Rule) -> None:
+        kept = (*self.rules(conversation_id), rule)
+        self._rules[conversation_id] = kept
+        if rule.scope == "conversation":
+            lasting = msgspec.json.encode(tuple(each for each in kept if each.scope == "conversation")).decode()
+            await self._storage.write(lambda session: session.notes.put(conversation_id, Note(NOTE, lasting, now_ms())))
+
+    async def ask(self, question: PermissionQuestion) -> PermissionAnswer | None:
+        self._pending[question.request_key] = question
+        try:
+            return await self._prompter.ask(question)
+        finally:
+            del self._pending[question.request_key]
+
+    def waiting(self, conversation_id: str) -> tuple[PermissionQuestion, ...]:
+        """The questions of the conversation that have no answer yet, oldest first."""
+        return tuple(each for each in self._pending.values() if each.conversation_id == conversation_id)
+
+    def forget_turn(self, conversation_id: str, turn_id: str) -> None:
+        """The turn is over: its rules are too."""
+        kept = tuple(rule for rule in self.rules(conversation_id) if rule.turn_id != turn_id or rule.scope != "turn")
+        self._rules[conversation_id] = kept

@@ -1,0 +1,80 @@
+"""What the model will see next, and what is stored: views for people. Pure, but for the values handed in."""
+
+from typing import Any
+
+import msgspec
+
+from tinsmith.domain.conversation import Conversation
+from tinsmith.domain.message import AssistantMessage, Message, TextPart, ToolMessage, UserMessage
+from tinsmith.domain.request import TurnRequest
+from tinsmith.engine.window import View, make_view
+
+PREVIEW_CHARS = 2_000
+
+
+class ContextPart(msgspec.Struct, frozen=True, rename="camel"):
+    """One part of the next request, with its estimated tokens."""
+
+    kind: str
+    label: str
+    tokens: int
+    text: str
+
+
+def context_view(request: TurnRequest) -> dict[str, Any]:
+    """Every part of the request that a turn started now would send, in order, with its tokens."""
+    view = view_of(request)
+    rate = view.edges.tokens_per_char
+    parts = [_part("system", "system prompt", request.system(), rate)]
+    for spec in request.tools():
+        schema = msgspec.json.encode(spec.schema).decode()
+        parts.append(_part("tool", spec.name, f"{spec.description}\n{schema}", rate))
+    parts.extend(_part(*_described(message), rate) for message in view.messages)
+    return {
+        "model": request.model.model,
+        "role": request.role,
+        "parts": parts,
+        "tokens": sum(part.tokens for part in parts),
+        "contextWindow": request.model.context_window,
+        "elided": view.elided,
+        "dropped": view.dropped,
+    }
+
+
+def view_of(request: TurnRequest) -> View:
+    """The window's view of the stored transcript."""
+    return make_view(
+        request.history,
+        settings=request.settings.context_management,
+        context_window=request.model.context_window,
+        edges=request.edges,
+        overhead_chars=len(request.system()),
+        turn_id=request.turn_id,
+        can_recall=False,
+    )
+
+
+def messages_view(conversation: Conversation, messages: tuple[Message, ...]) -> dict[str, Any]:
+    """The stored transcript, whole and un-elided."""
+    return {
+        "conversationId": conversation.conversation_id,
+        "title": conversation.title,
+        "messages": [msgspec.to_builtins(message) for message in messages],
+    }
+
+
+def _part(kind: str, label: str, text: str, tokens_per_char: float) -> ContextPart:
+    shown = text if len(text) <= PREVIEW_CHARS else f"{text[:PREVIEW_CHARS]}… ({len(text)} characters)"
+    return ContextPart(kind, label, int(len(text) * tokens_per_char), shown)
+
+
+def _described(message: Message) -> tuple[str, str, str]:
+    match message:
+        case UserMessage():
+            text = "\n".join(part.text for part in message.parts if isinstance(part, TextPart))
+            return "user", message.message_id, text
+        case AssistantMessage():
+            calls = "\n".join(f"{call.name}({call.arguments})" for call in message.calls)
+            return "assistant", message.message_id, "\n".join(filter(None, (message.text, calls)))
+        case ToolMessage():
+            return "toolResult", f"{message.message_id} {message.name}", message.content

@@ -1,0 +1,20 @@
+"""Keys of providers: where they come from, and which must never be shown. From the environment alone."""
+
+import os
+
+from tinsmith.config.selection import KEY_VARIABLES
+
+
+def api_key(variable: str) -> str | None:
+    """The key in an environment variable; None when it is not set."""
+    return os.environ.get(variable) or None
+
+
+def secret_variables(configured: str) -> frozenset[str]:
+    """The variables whose values no command and no text may get: the usual ones and the configured one."""
+    return frozenset((*KEY_VARIABLES, configured))
+
+
+def secret_values(configured: str) -> tuple[str, ...]:
+    """The values that are to be replaced by a mark wherever they turn up."""
+    return tuple(value for name in secret_variables(configured) if (value := os.environ.get(name)) and len(value) >= 8)

@@ -1,0 +1,51 @@
+"""Which model a turn uses, and what the provider says about it."""
+
+import logging
+import os
+
+import msgspec
+
+from tinsmith.config.selection import find_keys, select_model
+from tinsmith.domain.errors import AgentError
+from tinsmith.domain.settings import LlmSettings, ModelChoice, Settings
+from tinsmith.llm.catalog import CatalogEntry, fetch_catalog
+from tinsmith.net.http import HttpClient
+from tinsmith.services.keys import api_key
+
+_log = logging.getLogger(__name__)
+
+
+class Models:
+    """Chooses by the settings; the provider's list, once it was fetched, adds the sizes."""
+
+    def __init__(self, http: HttpClient) -> None:
+        self._http = http
+        self._lists: dict[str, dict[str, CatalogEntry]] = {}
+
+    def choose(self, settings: Settings, role: str, override: str) -> ModelChoice:
+        """The model of a turn. Raises SchemaError `modelNotConfigured` with what was found and what to do."""
+        choice = select_model(settings, role, override or None, found_keys=find_keys(os.environ))
+        known = self._lists.get(settings.llm_config.base_url or "", {}).get(choice.model)
+        if known is None:
+            return choice
+        return msgspec.structs.replace(
+            choice,
+            context_window=known.context_window or choice.context_window,
+            max_output_tokens=known.max_output_tokens,
+        )
+
+    async def fetch(self, settings: LlmSettings) -> tuple[CatalogEntry, ...]:
+        """Fetch the provider's list and keep it. Raises as `fetch_catalog`."""
+        entries = await fetch_catalog(self._http, settings, api_key)
+        self._lists[settings.base_url or ""] = {entry.model_id: entry for entry in entries}
+        return entries
+
+    async def learn(self, settings: LlmSettings) -> None:
+        """Fetch the list when it was not yet. A failure is not fatal: the sizes stay at their defaults."""
+        where = settings.base_url or ""
+        if where not in self._lists:
+            self._lists[where] = {}
+            try:
+                await self.fetch(settings)
+            except AgentError as error:
+                _log.info("no model list: %s", error.code)

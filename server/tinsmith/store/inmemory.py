@@ -1,0 +1,100 @@
+"""The store without a disk: same keyspaces, same atomicity, gone with the process."""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from tinsmith.domain.errors import InternalError, PersistenceError
+from tinsmith.store.meta import check_schema
+from tinsmith.store.session import Session
+from tinsmith.store.transaction import KEYSPACES, Span
+
+T = TypeVar("T")
+
+
+class InMemoryStore:
+    """A Storage whose closures run at once, in the calling thread. Not for several threads."""
+
+    def __init__(self) -> None:
+        self._tables = {keyspace: _Table() for keyspace in KEYSPACES}
+        self._is_closed = False
+        check_schema(_MemoryTransaction(self._tables, may_change=True))
+
+    async def write(self, closure: Callable[[Session], T]) -> T:
+        self._check_open()
+        transaction = _MemoryTransaction(self._tables, may_change=True)
+        try:
+            return closure(Session(transaction))
+        except BaseException:
+            transaction.undo()
+            raise
+
+    def read(self, closure: Callable[[Session], T]) -> T:
+        self._check_open()
+        return closure(Session(_MemoryTransaction(self._tables, may_change=False)))
+
+    async def close(self) -> None:
+        self._is_closed = True
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise PersistenceError("storeClosed", "The store is closed. Start Tinsmith again to go on.")
+
+
+class _Table:
+    """Rows by key, and the keys in order."""
+
+    __slots__ = ("keys", "rows")
+
+    def __init__(self) -> None:
+        self.keys: list[bytes] = []
+        self.rows: dict[bytes, bytes] = {}
+
+    def put(self, key: bytes, value: bytes | None) -> bytes | None:
+        """Set the row, or remove it when `value` is None. Returns what was there."""
+        before = self.rows.pop(key, None)
+        if before is not None and value is None:
+            del self.keys[bisect_left(self.keys, key)]
+        if value is not None:
+            if before is None:
+                insort(self.keys, key)
+            self.rows[key] = value
+        return before
+
+
+class _MemoryTransaction:
+    def __init__(self, tables: dict[str, _Table], *, may_change: bool) -> None:
+        self.set_aside: list[str] = []
+        self._tables = tables
+        self._may_change = may_change
+        self._changes: list[tuple[str, bytes, bytes | None]] = []
+
+    def get(self, keyspace: str, key: bytes) -> bytes | None:
+        return self._tables[keyspace].rows.get(key)
+
+    def put(self, keyspace: str, key: bytes, value: bytes) -> None:
+        self._change(keyspace, key, value)
+
+    def delete(self, keyspace: str, key: bytes) -> bool:
+        return self._change(keyspace, key, None) is not None
+
+    def scan(self, keyspace: str, span: Span, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        table = self._tables[keyspace]
+        first = bisect_left(table.keys, span.start)
+        last = len(table.keys) if span.stop is None else bisect_left(table.keys, span.stop)
+        indexes = range(first, last)
+        for index in reversed(indexes) if reverse else indexes:
+            key = table.keys[index]
+            yield key, table.rows[key]
+
+    def undo(self) -> None:
+        """Take every change back, the last one first."""
+        for keyspace, key, before in reversed(self._changes):
+            self._tables[keyspace].put(key, before)
+
+    def _change(self, keyspace: str, key: bytes, value: bytes | None) -> bytes | None:
+        if not self._may_change:
+            raise InternalError("readOnlyTransaction", "A closure given to read() tried to write; give it to write().")
+        before = self._tables[keyspace].put(key, value)
+        self._changes.append((keyspace, key, before))
+        return before

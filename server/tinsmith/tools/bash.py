@@ -1,0 +1,110 @@
+"""bash: one command, its outcome and what it wrote."""
+
+import os
+import signal
+
+from tinsmith.domain.errors import ToolError
+from tinsmith.domain.policy import Access, CommandSubject
+from tinsmith.domain.tool import CallScope, ToolResult
+from tinsmith.proc.environment import child_environment
+from tinsmith.proc.supervise import Cancelled, Command, Exited, Finished, TimedOut
+from tinsmith.tools.arguments import BashArguments
+from tinsmith.tools.floor import check_floor
+from tinsmith.tools.ports import ToolPorts
+from tinsmith.workspace.paths import Place, printable
+
+_TITLE_CHARACTERS = 80
+_NAMED_DOCUMENTS = 5
+
+
+async def preview(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> Access:
+    """The command as it would run. Raises PolicyError for what is never run."""
+    place = await _directory(ports, arguments, scope)
+    root, home = await ports.snapshots.off_loop(_resolved, scope.root)
+    check_floor(arguments.command, place.path, root, home)
+    first, _, rest = arguments.command.strip().partition("\n")
+    is_cut = bool(rest) or len(first) > _TITLE_CHARACTERS
+    return Access(
+        action="run",
+        title=f"Run {first[:_TITLE_CHARACTERS]}{' …' if is_cut else ''}",
+        subject=CommandSubject(arguments.command, place.path),
+        target=arguments.command,
+        is_outside=place.is_outside,
+    )
+
+
+async def run(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> ToolResult:
+    """Run the command to its end, its time or a cancel."""
+    place = await _directory(ports, arguments, scope)
+    unsaved = ports.documents.unsaved()
+    command = Command(
+        text=arguments.command,
+        cwd=place.path,
+        environment=child_environment(os.environ, ports.secret_variables),
+        timeout=arguments.timeout_s,
+    )
+    finished = await ports.runner.run(command, cancel=scope.cancel, show=scope.output, secrets=ports.secrets)
+    outcome = finished.outcome
+    has_ended = isinstance(outcome, Exited)
+    return ToolResult(
+        f"{_outcome_line(finished)}\n{_notes(finished, unsaved, scope.root)}{finished.output.text or '(no output)'}",
+        ok=has_ended and outcome.code == 0,
+        is_cancelled=isinstance(outcome, Cancelled),
+        mutation_state="attempted" if has_ended else "unknown",
+        error_code=_error_code(finished),
+        metadata={"exit": outcome.code} if has_ended else {},
+    )
+
+
+async def _directory(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> Place:
+    place = await ports.locate(arguments.cwd or scope.cwd, scope)
+    if not await ports.snapshots.off_loop(os.path.isdir, place.path):
+        raise ToolError(
+            "noDirectory",
+            f"There is no directory {place.path} to run the command in. Name another `cwd` or leave it out.",
+        )
+    return place
+
+
+def _resolved(root: str) -> tuple[str, str]:
+    return os.path.realpath(root), os.path.realpath(os.path.expanduser("~"))
+
+
+def _outcome_line(finished: Finished) -> str:
+    match finished.outcome:
+        case Exited(code, 0):
+            return f"exit: {code}"
+        case Exited(code, number):
+            return f"exit: {code} (killed by signal {number}, {signal.Signals(number).name})"
+        case TimedOut(seconds):
+            return f"timed out after {seconds:g} s"
+        case Cancelled():
+            return "cancelled"
+
+
+def _error_code(finished: Finished) -> str:
+    match finished.outcome:
+        case Exited(0):
+            return ""
+        case Exited():
+            return "exitCode"
+        case TimedOut():
+            return "timedOut"
+        case Cancelled():
+            return "cancelled"
+
+
+def _notes(finished: Finished, unsaved: tuple[str, ...], root: str) -> str:
+    notes: list[str] = []
+    if unsaved:
+        names = [printable(os.path.relpath(path, root)) for path in unsaved[:_NAMED_DOCUMENTS]]
+        more = f" and {len(unsaved) - len(names)} more" if len(unsaved) > len(names) else ""
+        notes.append(f"open with unsaved changes, so the command saw older text on disk: {', '.join(names)}{more}")
+    if finished.leftovers:
+        notes.append(f"{finished.leftovers} background process(es) still ran when the command ended and were stopped")
+    if finished.survivors:
+        notes.append(f"{finished.survivors} process(es) could not be stopped")
+    if finished.output.spilled:
+        whole = "whole output" if finished.output.is_spilled_whole else "beginning of the output"
+        notes.append(f"the {whole} is in {finished.output.spilled}; read it in pages")
+    return "".join(f"note: {note}\n" for note in notes)

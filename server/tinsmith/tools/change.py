@@ -1,0 +1,132 @@
+"""A prepared change of one file: described for the gate, made, and answered for."""
+
+from typing import NamedTuple
+
+from tinsmith.domain.change import ApplyResult, ChangedFile, Snapshot
+from tinsmith.domain.errors import ToolError, TransportError
+from tinsmith.domain.policy import Access, EditSubject, FileDelta
+from tinsmith.domain.tool import CallScope, Location, ToolResult
+from tinsmith.tools.guard import note_shown
+from tinsmith.tools.ports import ToolPorts
+from tinsmith.workspace.diff import Diff, LineRange, unified
+from tinsmith.workspace.edits import Edited
+from tinsmith.workspace.paths import Place
+from tinsmith.workspace.text import lines_of
+
+
+class Prepared(NamedTuple):
+    """A change that may be made: where, from what (None for a new file), and what becomes of it."""
+
+    place: Place
+    before: Snapshot | None
+    edited: Edited
+    diff: Diff
+
+
+class Answer(NamedTuple):
+    """What the model is told after the header of a change, and which lines of the new text that shows."""
+
+    text: str
+    shown: tuple[LineRange, ...]
+
+
+async def prepare(ports: ToolPorts, place: Place, before: Snapshot | None, edited: Edited) -> Prepared:
+    """The change with its diff, which large texts take a while for."""
+    diff = await ports.snapshots.off_loop(_diff, before.text if before else "", edited, place.shown)
+    return Prepared(place, before, edited, diff)
+
+
+def access(ports: ToolPorts, prepared: Prepared) -> Access:
+    """What the gate needs to know of the change."""
+    place, before, _, diff = prepared
+    file = _changed_file(prepared)
+    delta = FileDelta(file.path, file.added, file.removed, file.op, file.before_hash, file.after_hash)
+    return Access(
+        action="change",
+        title=f"{'Edit' if before else 'Create'} {place.shown} (+{file.added} -{file.removed})",
+        subject=EditSubject((delta,), ports.redact(diff.text)),
+        target=place.shown,
+        is_outside=place.is_outside,
+        is_secret=place.is_secret,
+        paths=(place.path,),
+    )
+
+
+async def make(ports: ToolPorts, prepared: Prepared, scope: CallScope, answer: Answer) -> ToolResult:
+    """Make the change, carry what was shown over to the new text, and answer with its header and `answer`.
+
+    Raises StaleError when the text changed since it was prepared, ToolError when it cannot be
+    changed; nothing is changed then.
+    """
+    place, before, edited, _ = prepared
+    try:
+        (result,) = await ports.snapshots.apply(
+            f"{'Edit' if before else 'Create'} {place.shown}", scope.turn_id, (edited.change,)
+        )
+    except TransportError as error:
+        return ToolResult(
+            f"The editor did not answer, so whether {place.shown} changed is unknown. Read it again. {error.message}",
+            ok=False,
+            mutation_state="unknown",
+            error_code="editorSilent",
+        )
+    if result.status == "hashMismatch":
+        return ToolResult(
+            f"The editor changed {place.shown}, but not to the intended text. Read it again.\nhash: {result.hash}",
+            ok=False,
+            mutation_state="attempted",
+            error_code="hashMismatch",
+            files=(_changed_file(prepared),),
+        )
+    if result.status not in ("applied", "unverified"):
+        raise ToolError(
+            result.status,
+            f"The editor did not change {place.shown} ({result.reason or result.status}). Read it or ask the user.",
+        )
+    _follow(ports, prepared, scope.conversation_id, answer.shown)
+    return ToolResult(
+        _header(prepared, result) + ports.redact(answer.text),
+        mutation_state="attempted",
+        files=(_changed_file(prepared),),
+        locations=(Location(place.path, *_extent(edited)),),
+    )
+
+
+def _follow(ports: ToolPorts, prepared: Prepared, conversation: str, shown: tuple[LineRange, ...]) -> None:
+    place, before, edited, _ = prepared
+    digest, text = edited.change.after_hash, edited.change.after_text
+    ports.ledger.follow(conversation, place.path, before.hash if before else "", (digest, text), edited.hunks)
+    written = [(hunk.new + 1, hunk.new_end) for hunk in edited.hunks]
+    note_shown(ports, conversation, place, (digest, text), [*written, *shown])
+
+
+def _header(prepared: Prepared, result: ApplyResult) -> str:
+    edited = prepared.edited
+    first, last = _extent(edited)
+    delta = sum((hunk.new_end - hunk.new) - (hunk.old_end - hunk.old) for hunk in edited.hunks)
+    lines = len(lines_of(edited.change.after_text))
+    notes = ""
+    if result.status == "unverified":
+        notes += "note: the editor did not confirm the change; read the file to be sure\n"
+    if result.is_dirty:
+        notes += "note: changed in the editor, not saved yet; commands see the old text on disk\n"
+    return f"hash: {edited.change.after_hash}\nlines: {lines} ({delta:+d})\nchanged: {first}-{last}\n{notes}"
+
+
+def _extent(edited: Edited) -> LineRange:
+    """First and last changed line in the new text; after a deletion the line that took its place."""
+    if not edited.hunks:
+        return 0, 0
+    first = edited.hunks[0].new + 1
+    return first, max(first, edited.hunks[-1].new_end)
+
+
+def _changed_file(prepared: Prepared) -> ChangedFile:
+    place, before, edited, diff = prepared
+    op = "edit" if before else "create"
+    before_hash = before.hash if before else ""
+    return ChangedFile(place.path, op, diff.added, diff.removed, before_hash, edited.change.after_hash)
+
+
+def _diff(before: str, edited: Edited, label: str) -> Diff:
+    return unified(lines_of(before), lines_of(edited.change.after_text), label, within=edited.hunks)

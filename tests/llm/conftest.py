@@ -1,0 +1,56 @@
+"""A client of the Chat Completions dialect, as the tests of this folder drive it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from itertools import count
+
+import pytest
+
+from tinsmith.demo.server import Answering, LoopbackServer
+from tinsmith.domain.message import ModelDelta, TextPart, UserMessage
+from tinsmith.domain.ports import ModelRequest
+from tinsmith.domain.settings import LlmSettings, ModelChoice
+from tinsmith.llm.chat_completions import ChatCompletions
+from tinsmith.net.http import HttpClient
+
+Ask = Callable[..., Awaitable[list[ModelDelta]]]
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[HttpClient]:
+    client = HttpClient()
+    yield client
+    await client.aclose()
+
+
+@pytest.fixture
+def model(http: HttpClient) -> ChatCompletions:
+    numbers = count(1)
+    return ChatCompletions(http, {"LLM_API_KEY": "sk-secret"}.get, lambda: f"call_{next(numbers)}")
+
+
+@pytest.fixture
+def request_of() -> Callable[..., ModelRequest]:
+    def make(*messages: object, **fields: object) -> ModelRequest:
+        opening = UserMessage("m1", "t1", (TextPart("hello"),))
+        choice = ModelChoice("m-test", "override", "model")
+        return ModelRequest(choice, "You are a test.", messages or (opening,), **fields)
+
+    return make
+
+
+@pytest.fixture
+def ask(model: ChatCompletions, request_of: Callable[..., ModelRequest]) -> Ask:
+    """Every delta of one answer by a server that gives `answers`."""
+
+    async def run(*answers: Answering, request: ModelRequest | None = None, **settings: object) -> list[ModelDelta]:
+        async with LoopbackServer(*answers) as server:
+            chosen = LlmSettings(base_url=server.base_url, **settings)
+            return await collect(model, request or request_of(), chosen)
+
+    return run
+
+
+async def collect(model: ChatCompletions, request: ModelRequest, settings: LlmSettings) -> list[ModelDelta]:
+    batches: list[Sequence[ModelDelta]] = [batch async for batch in model.stream(request, settings)]
+    assert all(batches)
+    return [delta for batch in batches for delta in batch]

@@ -1,0 +1,155 @@
+"""Model lists in the shapes that servers give, strategies over them, and the look at local ports."""
+
+import asyncio
+import json
+
+import pytest
+
+from tinsmith.demo.server import LoopbackServer
+from tinsmith.domain.errors import ProtocolError, TransportError
+from tinsmith.domain.settings import LlmSettings
+from tinsmith.llm.catalog import CatalogEntry, fetch_catalog, parse_catalog
+from tinsmith.llm.discovery import (
+    Discovery,
+    FoundServer,
+    LocalServer,
+    fallback_chain,
+    find_local_servers,
+    first_available,
+    prefer_capability_tag,
+    prefer_prefix,
+)
+from tinsmith.llm.endpoint import Endpoint
+
+ENDPOINT = Endpoint("https://h/v1/models", "h", "KEY")
+
+
+@pytest.mark.parametrize(
+    ("entry", "listing"),
+    [
+        ({"id": "a"}, CatalogEntry("a", "a")),
+        ({"id": "a", "name": "Model A"}, CatalogEntry("a", "Model A")),
+        (
+            {"id": "a", "context_length": 200000, "top_provider": {"context_length": 1, "max_completion_tokens": 8}},
+            CatalogEntry("a", "a", 200000, 8),
+        ),
+        ({"id": "a", "context_window": 32768, "max_completion_tokens": 4096}, CatalogEntry("a", "a", 32768, 4096)),
+        ({"id": "a", "max_model_len": 8192}, CatalogEntry("a", "a", 8192)),
+        ({"id": "a", "meta": {"n_ctx_train": 131072}}, CatalogEntry("a", "a", 131072)),
+        ({"id": "a", "max_context_length": 9000, "loaded_context_length": 4096}, CatalogEntry("a", "a", 4096)),
+        ({"id": "a", "context_length": "big", "max_output_tokens": True}, CatalogEntry("a", "a")),
+        ({"id": "a", "context_length": 0, "top_provider": {"context_length": 7}}, CatalogEntry("a", "a", 7)),
+        (
+            {"id": "a", "capabilities": {"vision": True, "fim": False}},
+            CatalogEntry("a", "a", tags=frozenset({"vision"})),
+        ),
+        (
+            {"id": "a", "supported_parameters": ["tools", 7], "tags": ["new"]},
+            CatalogEntry("a", "a", tags=frozenset({"tools", "new"})),
+        ),
+    ],
+)
+def test_one_entry(entry: dict, listing: CatalogEntry) -> None:
+    for body in ({"object": "list", "data": [entry]}, {"models": [entry]}, [entry], {"data": [entry], "models": []}):
+        assert parse_catalog(json.dumps(body).encode(), ENDPOINT) == (listing,)
+
+
+@pytest.mark.parametrize("body", [{"data": []}, {"data": None}, {"models": []}, [], {"data": [7, {"name": "no id"}]}])
+def test_lists_without_models(body: object) -> None:
+    assert parse_catalog(json.dumps(body).encode(), ENDPOINT) == ()
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b"7", b'{"data":{"a":1}}', b""])
+def test_what_is_no_list(body: bytes) -> None:
+    with pytest.raises(ProtocolError) as failed:
+        parse_catalog(body, ENDPOINT)
+    assert failed.value.code == "unexpectedBody"
+    assert "a model list" in failed.value.message
+
+
+async def test_fetching(http) -> None:
+    async with LoopbackServer(models=("one", "two")) as server:
+        settings = LlmSettings(base_url=server.base_url)
+        assert await fetch_catalog(http, settings, lambda _: "sk-x") == (
+            CatalogEntry("one", "one"),
+            CatalogEntry("two", "two"),
+        )
+        (sent,) = server.requests
+        assert (sent.method, sent.path, sent.headers["authorization"]) == ("GET", "/v1/models", "Bearer sk-x")
+
+
+async def test_a_list_that_is_not_there(http) -> None:
+    async with LoopbackServer() as server:
+        settings = LlmSettings(base_url=server.base_url.removesuffix("/v1"))
+        with pytest.raises(TransportError, match="usually ends in /v1") as failed:
+            await fetch_catalog(http, settings, lambda _: None)
+    assert (failed.value.code, failed.value.data) == ("providerHttp", {"status": 404})
+
+
+async def test_a_list_that_never_ends(http) -> None:
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{")
+        await _listen(reader, writer)
+
+    async with await asyncio.start_server(trickle, "127.0.0.1", 0) as server:
+        base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        with pytest.raises(TransportError, match=r"0\.1 s") as failed:
+            await fetch_catalog(http, LlmSettings(base_url=base_url, connect_timeout=0.1), lambda _: None)
+    assert (failed.value.code, failed.value.retryable) == ("timeout", True)
+
+
+MODELS = (
+    CatalogEntry("mini", "Mini"),
+    CatalogEntry("big-1", "Big", tags=frozenset({"tools"})),
+    CatalogEntry("big-2", "Big 2", tags=frozenset({"tools", "vision"})),
+)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "found"),
+    [
+        (first_available, "mini"),
+        (prefer_prefix("big"), "big-1"),
+        (prefer_prefix("huge", "big-2", "mini"), "big-2"),
+        (prefer_prefix("huge"), None),
+        (prefer_capability_tag("vision"), "big-2"),
+        (prefer_capability_tag("audio"), None),
+        (fallback_chain(prefer_prefix("huge"), prefer_capability_tag("tools"), first_available), "big-1"),
+        (fallback_chain(prefer_prefix("huge")), None),
+    ],
+)
+def test_strategies(strategy, found: str | None) -> None:
+    chosen = strategy(MODELS)
+    assert (chosen.model_id if chosen else None) == found
+    assert chosen is None or chosen.reason
+    assert strategy(()) is None
+
+
+def test_a_reason_is_a_phrase() -> None:
+    assert prefer_prefix("big")(MODELS) == Discovery("big-1", "its id begins with big")
+
+
+async def test_local_servers(http) -> None:
+    async with LoopbackServer(models=("llama",)) as up, LoopbackServer(models=()) as empty:
+        async with LoopbackServer() as gone:
+            pass
+        servers = tuple(
+            LocalServer(name, server.base_url) for name, server in (("Up", up), ("Gone", gone), ("Empty", empty))
+        )
+        assert await find_local_servers(http, servers, 2) == (
+            FoundServer(servers[0], (CatalogEntry("llama", "llama"),)),
+            FoundServer(servers[2], ()),
+        )
+        assert "authorization" not in up.requests[0].headers
+
+
+async def test_a_port_where_something_else_answers_and_one_that_is_silent(http) -> None:
+    async with LoopbackServer() as server, await asyncio.start_server(_listen, "127.0.0.1", 0) as mute:
+        odd = LocalServer("Odd", server.base_url.removesuffix("/v1"))
+        silent = LocalServer("Silent", f"http://127.0.0.1:{mute.sockets[0].getsockname()[1]}/v1")
+        assert await find_local_servers(http, (odd, silent), 0.2) == ()
+
+
+async def _listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+    writer.close()
