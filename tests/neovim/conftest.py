@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -141,6 +142,10 @@ class Peer:
     def cmd(self) -> list[str]:
         return [sys.executable, str(PEER), str(self.socket_path), str(self.store)]
 
+    def keep(self, **conversations: list[dict[str, Any]]) -> None:
+        """What is stored: the items of each conversation."""
+        self.store.write_text(json.dumps(conversations))
+
     def obey(self, do: str, **order: Any) -> Any:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(30)
@@ -157,8 +162,22 @@ class Peer:
     def wait_for(self, method: str, count: int = 1) -> dict[str, Any]:
         return eventually(lambda: self.received(method), lambda got: len(got) >= count)[count - 1]
 
-    def event(self, type_: str, conversation: str = "c1", **fields: Any) -> None:
-        self.obey("event", conversation=conversation, event={"type": type_, **fields})
+    def event(self, type_: str, **fields: Any) -> None:
+        """Send an event of conversation `c1`."""
+        self.obey("event", conversation="c1", event={"type": type_, **fields})
+
+    def crash(self) -> None:
+        """End the process as a crash would, and wait until another one runs."""
+        before = self.obey("pid")
+        os.kill(before, signal.SIGKILL)
+        eventually(self.pid, lambda pid: pid not in {before, None})
+
+    def pid(self) -> int | None:
+        """The process that runs, if one does."""
+        try:
+            return self.obey("pid")
+        except (OSError, ValueError):
+            return None
 
     def request(self, method: str, params: dict[str, Any]) -> concurrent.futures.Future[dict[str, Any]]:
         """Ask the editor; the answer comes later."""
@@ -219,7 +238,10 @@ StartEditor = Callable[..., Editor]
 
 @pytest.fixture
 def start_editor(tmp_path: Path) -> Iterator[StartEditor]:
-    """Start Neovim on a workspace: `start_editor(cmd=[...], workspace=..., env=..., options=..., size=(rows, columns))`."""
+    """Start Neovim children: `start_editor(cmd, workspace=, env=, options=, size=(rows, columns))`.
+
+    `cmd` is the server's; `options` go into `vim.g.tinsmith`; the workspace is made when it is not there.
+    """
     # A socket's path must be short.
     with contextlib.ExitStack() as stack:
 
@@ -251,7 +273,8 @@ def neovim(address: Path, workspace: Path, home: Path, env: dict[str, str]) -> I
     environment = {**os.environ, "HOME": str(home), **directories, **env}
     with subprocess.Popen(argv, cwd=workspace, env=environment, stdin=subprocess.DEVNULL) as process:
         try:
-            eventually(address.exists)
+            with socket.socket(socket.AF_UNIX) as probe:
+                eventually(lambda: probe.connect_ex(str(address)) == 0)
             nvim = pynvim.attach("socket", path=str(address))
             yield nvim
             # The answer never comes; waiting for it lets the connection end in order.
@@ -283,8 +306,3 @@ def turn(editor: Editor, peer: Peer) -> str:
     turn = peer.wait_for("agent/runTurn")["turnId"]
     editor.wait_for_text("Hello")
     return turn
-
-
-def kill(pid: int) -> None:
-    """End the server as a crash would."""
-    os.kill(pid, 9)

@@ -7,6 +7,7 @@ JSON line and reads one. What conversations hold is in the file STORE, so that a
 import json
 import os
 import queue
+import re
 import socket
 import sys
 import threading
@@ -63,7 +64,7 @@ class Peer:
     def answer(self, method, params):
         if method in self.replies:
             return self.replies[method]
-        own = getattr(self, "on_" + method.rpartition("/")[2], None)
+        own = getattr(self, "on_" + re.sub("([A-Z])", r"_\1", method.rpartition("/")[2]).lower(), None)
         if own is None:
             return {"error": {"code": -32601, "message": f"The peer does not know {method}."}}
         return {"result": own(params)}
@@ -97,16 +98,16 @@ class Peer:
             "title": f"About {conversation}",
         }
 
-    def on_conversationNew(self, params):
+    def on_conversation_new(self, params):
         stored = self.stored()
         conversation = f"c{len(stored) + 1}"
         self.store.write_text(json.dumps({conversation: [], **stored}))
         return {"conversation": self.record(conversation)}
 
-    def on_conversationList(self, params):
+    def on_conversation_list(self, params):
         return {"conversations": [self.record(name) for name in self.stored()][: params["limit"]]}
 
-    def on_conversationLoad(self, params):
+    def on_conversation_load(self, params):
         conversation = params["conversationId"]
         return {
             "conversation": self.record(conversation),
@@ -119,13 +120,12 @@ class Peer:
         return {
             "activeTurn": None,
             "pending": [],
-            "queue": [],
             "usage": NO_USAGE,
             "context": {"used": 0, "size": 1000},
             "lastItems": self.stored()[conversation],
         }
 
-    def on_runTurn(self, params):
+    def on_run_turn(self, params):
         is_steering = params["mode"] != "start"
         return {
             "conversationId": params["conversationId"],
@@ -140,7 +140,7 @@ class Peer:
     def on_inspect(self, params):
         return {"what": params["what"], "parts": [{"name": "system", "text": "one\ntwo", "tokens": 3}]}
 
-    def on_configGet(self, params):
+    def on_config_get(self, params):
         values = {"active_role": "direct", "permission_mode": "ask", "default_model": "scripted"}
         return {"values": values, "layers": {}, "options": [], "version": 1}
 

@@ -50,6 +50,9 @@ def test_the_card_shows_what_is_asked_without_taking_the_focus(editor: Editor, p
     ]
     assert (editor.mode(), editor.nvim.current.window.handle) == ("i", window)
     assert (editor.status()["state"], editor.status()["pending"]) == ("approval", 1)
+    eventually(
+        lambda: "\n".join(editor.screen()), lambda screen: "waits for your answer" in screen.split("deny {re")[1]
+    )
     assert editor.messages().count("Run make test? :Tinsmith approve | deny") == 1
     editor.keys("<Esc>:Tinsmith approve<CR>")
     assert answer(asked) == {"optionId": "o1", "feedback": ""}
@@ -74,7 +77,9 @@ def test_answers_from_anywhere(editor: Editor, peer: Peer, turn: str, command: s
     assert answer(asked) == wanted
 
 
-@pytest.mark.parametrize(("keys", "wanted"), [("ga", "o1"), ("gA", "o3"), ("gd", "o4"), ("/in this turn<CR><CR>", "o2")])
+@pytest.mark.parametrize(
+    ("keys", "wanted"), [("ga", "o1"), ("gA", "o3"), ("gd", "o4"), ("/in this turn<CR><CR>", "o2")]
+)
 def test_answers_by_key_in_the_transcript(editor: Editor, peer: Peer, turn: str, keys: str, wanted: str) -> None:
     asked = ask(peer, turn)
     editor.wait_for_text("make test")

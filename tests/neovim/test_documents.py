@@ -89,9 +89,7 @@ def test_a_buffer_written_under_another_name_is_the_other_file(editor: Editor, p
     editor.open("a.txt", "one\n")
     editor.keys("Gotwo<Esc>:saveas b.txt<CR>Gothree<Esc>")
     assert agree(editor, peer, "b.txt")
-    assert peer.wait_for("textDocument/didClose") == {
-        "textDocument": {"uri": (editor.workspace / "a.txt").as_uri()}
-    }
+    assert peer.wait_for("textDocument/didClose") == {"textDocument": {"uri": (editor.workspace / "a.txt").as_uri()}}
 
 
 def test_only_files_of_the_workspace_are_shown_to_the_server(editor: Editor, peer: Peer, turn: str) -> None:
@@ -117,4 +115,6 @@ def test_a_turn_starts_with_every_unsaved_text_known(editor: Editor, peer: Peer,
     }
     assert context["focus"] == (editor.workspace / "b.txt").as_uri()
     before = [message.get("method") for message in peer.obey("received")]
-    assert before[: before.index("agent/runTurn", before.index("agent/runTurn") + 1)].count("textDocument/didChange") == 2
+    assert (
+        before[: before.index("agent/runTurn", before.index("agent/runTurn") + 1)].count("textDocument/didChange") == 2
+    )

@@ -1,5 +1,6 @@
 """`agent/applyEdits`: guarded by hash, all documents or none, and undone as a person expects."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,9 @@ def text_of(editor: Editor, path: Path) -> str:
     )
 
 
-def test_an_edit_lands_in_a_dirty_buffer_and_nothing_is_saved(editor: Editor, peer: Peer, turn: str, path: Path) -> None:
+def test_an_edit_lands_in_a_dirty_buffer_and_nothing_is_saved(
+    editor: Editor, peer: Peer, turn: str, path: Path
+) -> None:
     editor.keys("Gomine<Esc>")
     before = TEXT + "mine\n"
     after = before.replace("beta", "BETA")
@@ -75,7 +78,7 @@ def test_an_edit_during_insert_mode_is_an_undo_step_of_its_own(
 
 def test_one_undo_takes_back_a_whole_turn(editor: Editor, peer: Peer, turn: str, path: Path) -> None:
     texts = [TEXT, "1\nbeta\ngamma\n", "1\n2\ngamma\n", "1\n2\n3\nextra\n"]
-    for number, (before, after) in enumerate(zip(texts, texts[1:], strict=False)):
+    for number, (before, after) in enumerate(itertools.pairwise(texts)):
         assert peer.edit(turn, f"e{number}", replacing(path, before, after))["applied"]
     assert text_of(editor, path) == texts[-1]
     editor.keys("u")
@@ -114,9 +117,7 @@ def test_all_documents_or_none(editor: Editor, peer: Peer, turn: str, path: Path
     assert (text_of(editor, path), text_of(editor, other)) == (TEXT, "b\n")
 
 
-def test_what_an_unwilling_buffer_stops_half_way_is_put_back(
-    editor: Editor, peer: Peer, turn: str, path: Path
-) -> None:
+def test_what_an_unwilling_buffer_stops_half_way_is_put_back(editor: Editor, peer: Peer, turn: str, path: Path) -> None:
     second = editor.open("b.txt", "b\n")
     editor.lua(
         """
@@ -235,7 +236,7 @@ def test_cursor_marks_and_view_stay_with_their_text(editor: Editor, peer: Peer, 
     assert peer.edit(turn, "e1", replacing(path, text, after, *edits))["applied"]
     assert editor.lua("return vim.fn.getcurpos()")[1:3] == [52, 4]
     assert editor.lua("return vim.fn.line('w0')") == 52
-    assert editor.lua("return vim.fn.getpos(\"'a\")")[1:3] == [52, 4]
+    assert editor.lua('return vim.fn.getpos("\'a")')[1:3] == [52, 4]
     assert editor.nvim.api.buf_get_extmark_by_id(0, namespace, mark, {}) == [61, 5]
 
 

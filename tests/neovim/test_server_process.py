@@ -1,39 +1,35 @@
 """The server's process: found, started, crashed, stopped, restarted."""
 
-import json
 import os
+import signal
 import sys
 
 import pytest
 
 from .conftest import Editor, Peer, StartEditor, eventually
 
+BACK = "! The server is back and the conversation goes on. The running turn was interrupted; what had finished is kept."
 ITEM = {"kind": "user", "itemId": "u", "turnId": "t", "text": "Stored before the crash", "ts": 1}
-
-
-def crash(peer: Peer) -> None:
-    os.kill(peer.obey("pid"), 9)
 
 
 def test_a_crash_during_a_turn_is_shown_and_the_conversation_resumed(editor: Editor, peer: Peer, turn: str) -> None:
     peer.event("textDelta", turnId=turn, itemId="a", offset=0, text="Half an answer")
     editor.wait_for_text("Half an answer")
-    peer.store.write_text(json.dumps({"c1": [ITEM]}))
-    states = editor.lua("""
+    peer.keep(c1=[ITEM])
+    editor.lua("""
         _G.states = {}
         vim.api.nvim_create_autocmd('User', { pattern = 'TinsmithStatus', callback = function(event)
           table.insert(_G.states, event.data.state)
         end })
     """)
-    crash(peer)
+    peer.crash()
     lines = editor.wait_for_text("The server is back and the conversation goes on.")
     assert lines == [
         "## You",
         "",
         "Stored before the crash",
         "",
-        "✗ The server is back and the conversation goes on. The running turn was interrupted;"
-        " what had finished is kept. 14 characters of its last answer were not stored.",
+        BACK + " 14 characters of its last answer were not stored.",
         "",
         "",
     ]
@@ -47,11 +43,10 @@ def test_open_questions_close_when_the_server_dies(editor: Editor, peer: Peer, t
     options = [{"optionId": "o1", "kind": "allow", "scope": "once", "label": "Allow once"}]
     params = {"requestKey": "q", "conversationId": "c1", "turnId": turn, "callId": "k", "title": "Run it"}
     subject = {"type": "command", "command": "x", "cwd": "/", "class": "unknown"}
-    peer.threads.submit(peer.obey, "notify", method="x", params={})
     pid = peer.obey("pid")
     asked = peer.request("agent/requestPermission", {**params, "subject": subject, "options": options})
     editor.wait_for_text("Run it")
-    os.kill(pid, 9)
+    os.kill(pid, signal.SIGKILL)
     eventually(lambda: editor.status()["pending"], (0).__eq__)
     assert asked.exception(10) is not None
 
@@ -60,7 +55,7 @@ def test_the_server_sees_the_open_files_again_after_a_crash(editor: Editor, peer
     editor.open("a.txt", "one\n")
     editor.keys("Gotwo<Esc>")
     peer.wait_for("textDocument/didOpen")
-    crash(peer)
+    peer.crash()
     uri = (editor.workspace / "a.txt").as_uri()
     eventually(lambda: peer.text_of(uri), "one\ntwo\n".__eq__)
     editor.keys("Gothree<Esc>")
@@ -69,26 +64,17 @@ def test_the_server_sees_the_open_files_again_after_a_crash(editor: Editor, peer
 
 def test_a_server_that_dies_again_and_again_is_left_alone(editor: Editor, peer: Peer, turn: str) -> None:
     for _ in range(3):
-        pid = peer.obey("pid")
-        os.kill(pid, 9)
-        eventually(lambda dead=pid: alive(peer) not in {dead, None})
-    crash(peer)
+        peer.crash()
+    os.kill(peer.obey("pid"), signal.SIGKILL)
     editor.wait_for_text("too often in a row; :Tinsmith restart tries again")
     assert editor.status()["state"] == "dead"
     editor.command("Tinsmith restart")
     editor.wait_for_state("idle")
 
 
-def alive(peer: Peer) -> int | None:
-    try:
-        return peer.obey("pid")
-    except (OSError, ValueError):
-        return None
-
-
 def test_restart_ends_a_server_that_does_not_listen(editor: Editor, peer: Peer, turn: str) -> None:
     before = peer.obey("pid")
-    peer.store.write_text(json.dumps({"c1": [ITEM]}))
+    peer.keep(c1=[ITEM])
     peer.obey("deaf")
     editor.command("Tinsmith restart")
     editor.wait_for_text("The server is back and the conversation goes on. The running turn was interrupted;")
@@ -118,8 +104,8 @@ def test_quitting_ends_the_server(start_editor: StartEditor, peer: Peer) -> None
 @pytest.mark.parametrize(
     ("cmd", "wanted"),
     [
-        (["/nowhere/tinsmith", "serve"], "/nowhere/tinsmith cannot be run. Install Tinsmith"),
-        ([sys.executable, "-c", "raise SystemExit(3)"], "ended before it was ready (exit code 3); see :Tinsmith log."),
+        (["/nowhere/tinsmith", "serve"], "cannot run /nowhere/tinsmith; :checkhealth tinsmith helps."),
+        ([sys.executable, "-c", "raise SystemExit(3)"], "the server ended at once (exit code 3); see :Tinsmith log."),
     ],
     ids=["no such program", "ends at once"],
 )
@@ -132,7 +118,7 @@ def test_a_server_that_cannot_start_says_what_to_do(start_editor: StartEditor, c
 
 
 def test_the_log_tells_the_story(editor: Editor, peer: Peer, turn: str) -> None:
-    crash(peer)
+    peer.crash()
     editor.wait_for_text("goes on")
     editor.command("Tinsmith log")
     told = [line.partition(" ")[2] for line in editor.lines()]

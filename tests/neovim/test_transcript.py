@@ -6,7 +6,15 @@ from .conftest import Editor, Peer, StartEditor, eventually
 
 
 def call(turn: str, status: str, **fields: object) -> dict[str, object]:
-    return {"turnId": turn, "itemId": "k1", "callId": "k1", "name": "bash", "title": "make test", "status": status, **fields}
+    return {
+        "turnId": turn,
+        "itemId": "k1",
+        "callId": "k1",
+        "name": "bash",
+        "title": "make test",
+        "status": status,
+        **fields,
+    }
 
 
 def answer(turn: str, text: str, item: str = "a1", **fields: object) -> dict[str, object]:
@@ -110,7 +118,9 @@ def test_reasoning_is_folded_once_the_answer_is_there(editor: Editor, peer: Peer
     lines = editor.wait_for_text("> last")
     assert lines[6:11] == ["*Thinking*", "> First", "> then", ">", "> last"]
     peer.event("itemUpdated", **answer(turn, "So.", reasoning="First\nthen\n\nlast"))
-    eventually(lambda: "\n".join(editor.screen()), lambda screen: "Thinking  [4 lines]" in screen and "then" not in screen)
+    eventually(
+        lambda: "\n".join(editor.screen()), lambda screen: "Thinking  [4 lines]" in screen and "then" not in screen
+    )
 
 
 def test_live_output_of_a_call_is_bounded_and_then_folded(editor: Editor, peer: Peer, turn: str) -> None:
@@ -234,7 +244,7 @@ def test_a_lost_event_is_asked_for_again(editor: Editor, peer: Peer, turn: str) 
 def test_another_epoch_brings_the_whole_state(editor: Editor, peer: Peer, turn: str) -> None:
     item = {"kind": "user", "itemId": "u9", "turnId": "t9", "text": "From the snapshot", "ts": 1}
     none = {"input": 0, "output": 0, "total": 0, "cached": 0, "reasoning": 0}
-    snapshot = {"activeTurn": None, "pending": [], "queue": [], "usage": none}
+    snapshot = {"activeTurn": None, "pending": [], "usage": none}
     snapshot |= {"context": {"used": 5, "size": 10}, "lastItems": [item]}
     reply = {"result": {"epoch": "other", "seq": 7, "resync": True, "snapshot": snapshot}}
     peer.obey("reply", method="agent/subscribe", reply=reply)

@@ -185,7 +185,7 @@ def test_new_load_and_list(editor: Editor, peer: Peer, turn: str) -> None:
     assert "tinsmith://conversation/c2" in names
     assert "tinsmith://conversation/c1" not in names
     item = {"kind": "user", "itemId": "u", "turnId": "t", "text": "Stored before", "ts": 1}
-    peer.store.write_text('{"c1": [%s], "c2": []}' % __import__("json").dumps(item))
+    peer.keep(c1=[item], c2=[])
     editor.command("Tinsmith load c1")
     editor.wait_for_text("Stored before")
     editor.lua("""
@@ -201,7 +201,7 @@ def test_new_load_and_list(editor: Editor, peer: Peer, turn: str) -> None:
 
 def test_the_last_conversation_of_the_workspace_comes_back(editor: Editor, peer: Peer) -> None:
     item = {"kind": "user", "itemId": "u", "turnId": "t", "text": "Stored before", "ts": 1}
-    peer.store.write_text(__import__("json").dumps({"c7": [item]}))
+    peer.keep(c7=[item])
     editor.command("Tinsmith")
     editor.wait_for_text("Stored before")
     assert editor.nvim.current.buffer.name == "tinsmith://conversation/c7"

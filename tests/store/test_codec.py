@@ -70,7 +70,8 @@ def test_a_span_holds_the_keys_below_its_ids_and_bounds(leading, other, low, hig
 def test_a_prefix_finds_every_key_that_begins_with_it(leading, prefix, rest):
     span = span_below(leading, prefix=prefix)
     key = encode_key(leading, prefix + rest)
-    assert span.start <= key and (span.stop is None or key < span.stop)
+    assert span.start <= key
+    assert span.stop is None or key < span.stop
 
 
 @pytest.mark.parametrize("segments", [("",), ("", "a"), ("a:b", "c"), ("a", "", "c")])
@@ -97,7 +98,9 @@ def test_records_are_json_with_sorted_keys():
     assert encode_record(Row("t", {"b": "1", "a": "2"})) == b'{"labels":{"a":"2","b":"1"},"lines":[],"text":"t"}'
 
 
-@pytest.mark.parametrize("value", [b"", b"{", b'{"text":"a', b'{"text":1}', b"{}", b'"\xff"', b"[" * 100_000, b"\0" * 40])
+@pytest.mark.parametrize(
+    "value", [b"", b"{", b'{"text":"a', b'{"text":1}', b"{}", b'"\xff"', b"[" * 100_000, b"\0" * 40]
+)
 def test_an_unreadable_record_is_named_and_not_quoted(value):
     with pytest.raises(PersistenceError) as caught:
         decode_record(msgspec.json.Decoder(Row), "message", b"c_1:m00000002", value)

@@ -15,7 +15,9 @@ from tinsmith.domain.message import AssistantMessage, TextPart, ToolCall, ToolMe
 from tinsmith.domain.turn import CallRecord, TurnRecord
 from tinsmith.store import ConversationPage, InMemoryStore, MessagePage, Note, Session, Store, UsageRecord
 from tinsmith.store.codec import encode_key
-from tinsmith.store.transaction import KEYSPACES, Span
+from tinsmith.store.env import Environment
+from tinsmith.store.inmemory import _MemoryTransaction
+from tinsmith.store.transaction import Span
 
 C = "c_1"
 
@@ -210,7 +212,9 @@ async def test_long_and_foreign_workspaces_keep_their_own_conversation(storage):
     await storage.write(write)
     assert storage.read(lambda s: [s.meta.active_conversation(path) for path in paths]) == [f"c_{n}" for n in range(6)]
     listed = storage.read(lambda s: [s.conversations.newest(workspace=path).conversations for path in paths])
-    assert [[conversation.conversation_id for conversation in found] for found in listed] == [[f"c_{n}"] for n in range(6)]
+    assert [[conversation.conversation_id for conversation in found] for found in listed] == [
+        [f"c_{n}"] for n in range(6)
+    ]
     await storage.write(lambda s: s.meta.set_active_conversation(paths[0], None))
     assert storage.read(lambda s: [s.meta.active_conversation(path) for path in paths[:2]]) == [None, "c_1"]
 
@@ -309,8 +313,6 @@ _transactions = st.lists(st.tuples(st.lists(_steps, max_size=8), st.booleans()),
 @contextmanager
 def _both(directory):
     """Both transactions' owners, with empty keyspaces."""
-    from tinsmith.store.env import Environment
-
     environment = Environment(str(directory), lambda _: None, map_size=1 << 24, map_limit=1 << 24)
     memory = InMemoryStore()
     try:
@@ -320,8 +322,6 @@ def _both(directory):
 
 
 def _in_memory(memory: InMemoryStore, closure):
-    from tinsmith.store.inmemory import _MemoryTransaction
-
     transaction = _MemoryTransaction(memory._tables, may_change=True)
     try:
         return closure(transaction)
@@ -358,11 +358,6 @@ def _outcome(run, steps, must_fail):
     except ZeroDivisionError:
         return "failed", seen
     return "done", seen
-
-
-def test_every_keyspace_is_usable_in_memory():
-    tables = InMemoryStore()._tables
-    assert tuple(tables) == KEYSPACES
 
 
 async def test_records_are_json_objects_on_disk(storage):

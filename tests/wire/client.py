@@ -110,6 +110,10 @@ class Client:
             raise RpcError(message["error"])
         return message["result"]
 
+    async def answer_error(self, request_id: Any) -> dict[str, Any]:
+        """The error that answers a request."""
+        return (await self.until(lambda m: m.get("id") == request_id and "error" in m))["error"]
+
     async def request(self, method: str, params: Any = None) -> Any:
         """Send a request and wait for its result."""
         return await self.answer(self.post(method, params))
@@ -124,6 +128,12 @@ class Client:
                         return self.received[seen]
                     seen += 1
                 await self._arrived.wait()
+
+    async def poll(self, condition: Callable[[], bool]) -> None:
+        """Wait until something outside the wire is true."""
+        async with asyncio.timeout(DEADLINE):
+            while not condition():
+                await asyncio.sleep(0.005)
 
     async def event(self, kind: str, after: int = 0, **fields: Any) -> dict[str, Any]:
         """The first `agent/event` of that type and those fields."""

@@ -25,7 +25,7 @@ SERVICE_PATHS = frozenset(
 
 @cache
 def _every_default() -> Tree:
-    return msgspec.to_builtins(Settings(), builtin_types=())
+    return msgspec.json.decode(msgspec.json.encode(Settings()))
 
 
 @cache

@@ -117,6 +117,11 @@ def decide(mode: PermissionMode, access: Access) -> Decision:
     return _TABLE[row][_MODES.index(mode)]
 
 
+def modes_that_run(access: Access) -> tuple[PermissionMode, ...]:
+    """The modes in which this call would run without a question."""
+    return tuple(mode for mode in _MODES if decide(mode, access) == "run")
+
+
 def judge(mode: PermissionMode, access: Access, tool: str, rules: tuple[Rule, ...], turn_id: str) -> Decision:
     """The table's word after rules (deny > ask > allow). No rule lifts a refusal of the mode."""
     decision = decide(mode, access)

@@ -16,6 +16,7 @@ from tinsmith.domain.policy import (
     Rule,
     Scope,
     judge,
+    modes_that_run,
 )
 from tinsmith.domain.request import TurnRequest
 from tinsmith.domain.role import permits
@@ -77,7 +78,7 @@ async def _ask(request: TurnRequest, spec: ToolSpec, access: Access, call: CallR
         return
     if option is not None and option.kind == "cancelTurn":
         request.cancel.cancel()
-    raise _declined(request, answer)
+    raise _declined(answer) if answer is not None else _no_one_to_ask(request, access)
 
 
 def _question(request: TurnRequest, spec: ToolSpec, access: Access, call: CallRecord) -> PermissionQuestion:
@@ -97,13 +98,17 @@ def _question(request: TurnRequest, spec: ToolSpec, access: Access, call: CallRe
     )
 
 
-def _declined(request: TurnRequest, answer: PermissionAnswer | None) -> PolicyError:
-    if answer is None:
-        return PolicyError(
-            "noOneToAsk",
-            f"Refused: permission mode {request.settings.permission_mode} asks before this, and nobody is there to "
-            "be asked. The user can allow it with --permission-mode edits or full.",
-        )
+def _no_one_to_ask(request: TurnRequest, access: Access) -> PolicyError:
+    modes = " or ".join(modes_that_run(access))
+    way = f"The permission mode {modes} would allow it." if modes else "No permission mode allows it without asking."
+    return PolicyError(
+        "noOneToAsk",
+        f"Refused: permission mode {request.settings.permission_mode} asks before this, and nobody is there to be "
+        f"asked. {way} Tell the user.",
+    )
+
+
+def _declined(answer: PermissionAnswer) -> PolicyError:
     if answer.feedback:
         return PolicyError("declined", f"The user declined this call and said: {answer.feedback}")
     return PolicyError(

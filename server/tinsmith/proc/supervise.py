@@ -108,20 +108,30 @@ def supervise(command: Command, collector: OutputCollector, stop: StopSignal) ->
     mark = f"TINSMITH_CALL_{os.urandom(8).hex()}"
     process, pipe = _start(command, mark)
     family = Family(process.pid, mark)
-    with _Watch(process.pid, pipe, stop, collector) as watch:
-        deadline = time.monotonic() + command.timeout
-        while not watch.exited and not watch.is_stopped and time.monotonic() < deadline:
-            watch.step(deadline)
-        linger = time.monotonic() + _LINGER_SECONDS
-        while watch.exited and watch.is_open and not watch.is_stopped and time.monotonic() < linger:
-            watch.step(linger)
-        outcome = watch.exited or (Cancelled() if watch.is_stopped else TimedOut(command.timeout))
-        leftovers = _settled(family, watch) if watch.exited else 0
-        survivors = _end(family, watch) if leftovers or not watch.exited else 0
-        watch.drain()
-        if watch.exited:
-            process.wait()
+    try:
+        with _Watch(process.pid, pipe, stop, collector) as watch:
+            outcome, leftovers, survivors = _follow(family, watch, command.timeout)
+            if watch.exited:
+                process.wait()
+    finally:
+        if process.returncode is None:
+            family.send(signal.SIGKILL)
     return Finished(outcome, collector.finish(), leftovers, survivors)
+
+
+def _follow(family: Family, watch: "_Watch", timeout: float) -> tuple[Outcome, int, int]:
+    """Watch the shell to its end or its time's, then end who is left. The outcome, and counts as in Finished."""
+    deadline = time.monotonic() + timeout
+    while not watch.exited and not watch.is_stopped and time.monotonic() < deadline:
+        watch.step(deadline)
+    linger = time.monotonic() + _LINGER_SECONDS
+    while watch.exited and watch.is_open and not watch.is_stopped and time.monotonic() < linger:
+        watch.step(linger)
+    outcome = watch.exited or (Cancelled() if watch.is_stopped else TimedOut(timeout))
+    leftovers = _settled(family, watch) if watch.exited else 0
+    survivors = _end(family, watch) if leftovers or not watch.exited else 0
+    watch.drain()
+    return outcome, leftovers, survivors
 
 
 def _start(command: Command, mark: str) -> tuple[subprocess.Popen[bytes], int]:

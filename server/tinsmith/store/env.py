@@ -19,7 +19,8 @@ from tinsmith.store.transaction import KEYSPACES, Span, Transaction
 T = TypeVar("T")
 
 _MAX_DATABASES = 32
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""LMDB calls a write that the disk took only a part of an I/O error."""
 
 
 class Environment:
@@ -97,7 +98,7 @@ class Environment:
 
     def _doubled_size(self, cause: lmdb.Error) -> int:
         size = self._lmdb.info()["map_size"]
-        doubled = min(2 * size, self._map_limit)
+        doubled = min(size, self._map_limit)
         if doubled <= size:
             raise PersistenceError(
                 "storeFull",
@@ -129,7 +130,9 @@ class Environment:
     def _failure(self, error: Exception, code: int | None) -> PersistenceError:
         if code in _FULL:
             return PersistenceError(
-                "storeFull", f"There is no room left for the store in {self._path}. Free some disk space and retry."
+                "storeFull",
+                f"The store in {self._path} could not be written ({error}). The disk is probably full; "
+                "free some space and try again.",
             )
         return PersistenceError(
             "storeFailed",

@@ -26,7 +26,7 @@ _decoder = msgspec.json.Decoder(Lease)
 
 
 def settle(current: Lease | None, wanted: Lease, is_alive: Callable[[Lease], bool]) -> Lease:
-    """Who holds the conversation once `wanted` was asked for: another instance as long as it lives. Pure."""
+    """Who holds the conversation once `wanted` was asked for: whoever had it, as long as that instance lives. Pure."""
     if current is None or not (current.instance == wanted.instance or is_alive(current)):
         return wanted
     return current
@@ -45,7 +45,7 @@ class Leases:
         return self._rows.get(conversation_id)
 
     def acquire(self, wanted: Lease, is_alive: Callable[[Lease], bool]) -> Lease:
-        """The holder after this request: `wanted`, or the living other one. A dead holder is replaced."""
+        """The holder after this request: the instance of `wanted`, or the living other one. The dead are replaced."""
         current = self._rows.get(wanted.conversation_id)
         holder = settle(current, wanted, is_alive)
         if holder != current:

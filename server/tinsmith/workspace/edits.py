@@ -2,7 +2,8 @@ r"""Line edits to a snapshot. Pure.
 
 `text` of an edit is split as a file is: a final newline opens no further line, so `X` and `X\n`
 are one line, `X\n\n` is two, and the empty text is none. A new line takes the end of the line it
-replaces, else the file's. Whether the file ends with a newline stays as it was.
+replaces, else the file's. Whether the file ends with a newline stays as it was, but for an empty last
+line, which cannot be without.
 """
 
 from collections.abc import Sequence
@@ -170,15 +171,22 @@ def _joined(changes: Sequence[TextChange]) -> list[TextChange]:
 
 
 def _without_end(change: TextChange, text: str, eol: str) -> TextChange:
-    """The last change to a text without a final newline, made for the text with one, fitted to the real end."""
+    """The last change to a text without a final newline, made for the text with one, fitted to the real end.
+
+    An empty last line keeps its newline: without it there would be no line.
+    """
     if change.end <= len(text):
         return change
-    new = change.text.removesuffix("\n").removesuffix("\r") if change.text else ""
+    if not change.text:
+        end = _end_of(text[: change.start])
+        rest = text[: change.start].removesuffix(end)
+        is_blank = not rest or rest.endswith("\n")
+        return TextChange(change.start if is_blank else len(rest), len(text), "")
+    body = change.text[: -len(_end_of(change.text))]
+    new = body if body and not body.endswith("\n") else change.text
     if change.start > len(text):
         return TextChange(len(text), len(text), eol + new)
-    if change.text or change.start == 0:
-        return TextChange(change.start, len(text), new)
-    return TextChange(change.start - len(_end_of(text[: change.start])), len(text), "")
+    return TextChange(change.start, len(text), new)
 
 
 def _file_change(snapshot: Snapshot, changes: Sequence[TextChange]) -> FileChange:

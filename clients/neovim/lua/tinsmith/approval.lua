@@ -7,6 +7,7 @@ local M = {}
 
 ---@class tinsmith.Question
 ---@field request table RequestPermissionParams
+---@field conversation tinsmith.Conversation
 ---@field reply fun(result: table)
 
 ---@type tinsmith.Question[]
@@ -35,25 +36,22 @@ end
 ---@param outcome string
 ---@param result table
 local function finish(question, outcome, result)
-  local request = question.request
-  local conversation = require("tinsmith.conversations").find(request.conversationId)
-  if conversation then
-    conversation.transcript.blocks:resolved(request.requestKey, outcome)
-    conversation:refresh()
-  end
+  local request, conversation = question.request, question.conversation
+  conversation.transcript.blocks:resolved(request.requestKey, outcome)
+  conversation:refresh()
   question.reply(result)
   status.announce("ApprovalResolved", {
     requestKey = request.requestKey,
     conversationId = request.conversationId,
     outcome = outcome,
   })
-  status.changed()
 end
 
 --- Wait, in the coroutine of the server's request, for the person's answer.
 ---@param request table RequestPermissionParams
+---@param conversation tinsmith.Conversation
 ---@return table RequestPermissionResult
-function M.ask(request)
+function M.ask(request, conversation)
   local asking = coroutine.running()
   local function reply(result)
     local is_done, problem = coroutine.resume(asking, result)
@@ -61,13 +59,13 @@ function M.ask(request)
       say(("the answer could not be sent: %s"):format(problem), vim.log.levels.ERROR)
     end
   end
-  table.insert(waiting, { request = request, reply = reply })
+  table.insert(waiting, { request = request, conversation = conversation, reply = reply })
+  conversation:refresh()
   status.announce("ApprovalRequested", {
     requestKey = request.requestKey,
     conversationId = request.conversationId,
     title = request.title,
   })
-  status.changed()
   say(("%s? :Tinsmith approve | deny"):format(request.title), vim.log.levels.WARN)
   return coroutine.yield()
 end

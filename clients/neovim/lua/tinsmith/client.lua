@@ -12,12 +12,13 @@ local M = {}
 local READY_WITHIN_MS = 15000
 local ANSWER_WITHIN_MS = 30000
 local TERMINATE_AFTER_MS = 2000
-local BACKOFF_MS = { 200, 1000, 4000 }
+local BACKOFF_MS = { 200, 1000, 3000 }
 local STEADY_AFTER_MS = 60000
 
 ---@class tinsmith.Process
 ---@field state "absent"|"starting"|"ready"|"waiting"
 ---@field client? vim.lsp.Client
+---@field launch? table tells one start from the next
 ---@field root? string
 ---@field waiting fun(problem?: string)[] who wants to know when it is ready
 ---@field open table<integer, fun(problem: table)> requests without an answer
@@ -89,22 +90,22 @@ end
 
 local start
 
----@param client_id integer
+---@param launch table
 ---@param code integer
 ---@param signal integer
-local function on_exit(client_id, code, signal)
-  if process.client and process.client.id ~= client_id then
+local function on_exit(launch, code, signal)
+  if process.launch ~= launch then
     return
   end
   local how = signal ~= 0 and ("signal %d"):format(signal) or ("exit code %d"):format(code)
   note("exited: " .. how)
   process.client = nil
-  fail_open_requests(("The Tinsmith server stopped (%s)."):format(how))
+  fail_open_requests(("The server stopped (%s)."):format(how))
   if process.is_stopping or process.state == "starting" then
     local gone = process.gone
     process.is_stopping, process.gone = false, {}
     enter("absent")
-    answer_waiting(("The Tinsmith server ended before it was ready (%s); see :Tinsmith log."):format(how))
+    answer_waiting(("the server ended at once (%s); see :Tinsmith log."):format(how))
     for _, callback in ipairs(gone) do
       callback()
     end
@@ -124,47 +125,53 @@ local function on_exit(client_id, code, signal)
   end
 end
 
----@return vim.lsp.ClientConfig
-local function client_config()
-  local options = config.get()
-  local settings = options.settings and { settings = options.settings } or nil
-  local base = vim.deepcopy(vim.lsp.config.tinsmith)
-  local client = vim.tbl_deep_extend("force", base, {
-    name = "tinsmith",
-    cmd = options.cmd,
-    root_dir = process.root,
-    init_options = settings,
-    handlers = {
-      ["agent/event"] = function(_, event)
-        observer.event(event)
+--- Start the process as Neovim would, but report its end ourselves: Neovim's own report is longer than the
+--- message area and would hold the editor at a prompt.
+---@param base table the client's configuration
+---@param launch table
+---@return fun(dispatchers: table, config: table): table
+local function launcher(base, launch)
+  return function(dispatchers, resolved)
+    local told = vim.tbl_extend("force", dispatchers, {
+      on_exit = function(code, signal)
+        vim.schedule(function()
+          on_exit(launch, code, signal)
+        end)
+        dispatchers.on_exit(0, 0)
       end,
-      ["agent/requestPermission"] = function(_, params)
-        return observer.permission(params)
-      end,
-      ["agent/applyEdits"] = function(_, params)
-        return require("tinsmith.edits").apply(process.client, params)
-      end,
-    },
-  })
-  client.on_init = function(lsp_client)
-    if process.client ~= lsp_client then
-      return
+    })
+    if type(base.cmd) == "function" then
+      return base.cmd(told, resolved)
     end
-    note(("ready after %d ms"):format(vim.uv.now() - process.started))
-    mirror.follow(lsp_client)
-    local is_recovery = process.crashes > 0
-    enter("ready")
-    answer_waiting()
-    if is_recovery then
-      observer.recovered()
-    end
+    return vim.lsp.rpc.start(
+      base.cmd,
+      told,
+      { cwd = base.cmd_cwd, env = base.cmd_env, detached = base.detached }
+    )
   end
-  client.on_exit = function(code, signal, client_id)
-    vim.schedule(function()
-      on_exit(client_id, code, signal)
-    end)
+end
+
+local handlers = {
+  ["agent/event"] = function(_, event)
+    observer.event(event)
+  end,
+  ["agent/requestPermission"] = function(_, params)
+    return observer.permission(params)
+  end,
+  ["agent/applyEdits"] = function(_, params)
+    return require("tinsmith.edits").apply(process.client, params)
+  end,
+}
+
+---@param client vim.lsp.Client
+local function on_ready(client)
+  note(("ready after %d ms"):format(vim.uv.now() - process.started))
+  mirror.follow(client)
+  enter("ready")
+  answer_waiting()
+  if process.crashes > 0 then
+    observer.recovered()
   end
-  return client
 end
 
 ---@return string
@@ -185,16 +192,24 @@ function start()
   process.root = process.root or find_root()
   process.started = vim.uv.now()
   enter("starting")
-  local settings = client_config()
-  local program = type(settings.cmd) == "table" and settings.cmd[1]
+  local options = config.get()
+  local base = vim.deepcopy(vim.lsp.config.tinsmith)
+  base.cmd = options.cmd or base.cmd
+  local program = type(base.cmd) == "table" and base.cmd[1]
   if program and vim.fn.executable(program) == 0 then
-    give_up(
-      ("%s cannot be run. Install Tinsmith, or set vim.g.tinsmith.cmd; :checkhealth tinsmith helps."):format(
-        program
-      )
-    )
+    give_up(("cannot run %s; :checkhealth tinsmith helps."):format(program))
     return
   end
+  local launch = {}
+  process.launch = launch
+  local settings = vim.tbl_deep_extend("force", base, {
+    name = "tinsmith",
+    cmd = launcher(base, launch),
+    root_dir = process.root,
+    init_options = options.settings and { settings = options.settings },
+    handlers = handlers,
+    on_init = on_ready,
+  })
   local id = vim.lsp.start(settings, {
     attach = false,
     silent = true,
@@ -202,16 +217,15 @@ function start()
       return false
     end,
   })
-  local client = id and vim.lsp.get_client_by_id(id)
-  if not client then
-    give_up("The Tinsmith server could not be started; see :Tinsmith log.")
+  process.client = id and vim.lsp.get_client_by_id(id)
+  if not process.client then
+    give_up("the server could not be started; see :Tinsmith log.")
     return
   end
-  process.client = client
   after(READY_WITHIN_MS, function()
-    if process.client == client and process.state == "starting" then
+    if process.launch == launch and process.state == "starting" then
       note("not ready in time")
-      client.rpc.terminate()
+      process.client.rpc.terminate()
     end
   end)
 end
@@ -242,7 +256,7 @@ end
 function M.request(method, params, callback)
   local client = process.client
   if not client or process.state ~= "ready" then
-    callback({ message = "The Tinsmith server is not running; :Tinsmith restart starts it." })
+    callback({ message = "The server is not running; :Tinsmith restart starts it." })
     return
   end
   local id
@@ -256,14 +270,14 @@ function M.request(method, params, callback)
   end
   local is_sent, request_id = client:request(method, params, answer)
   if not is_sent or not request_id then
-    answer({ message = "The Tinsmith server is stopping; try again in a moment." })
+    answer({ message = "The server is stopping; try again in a moment." })
     return
   end
   id = request_id
   process.open[id] = answer
   after(ANSWER_WITHIN_MS, function()
     answer({
-      message = ("The Tinsmith server did not answer %s in time; :Tinsmith restart helps."):format(method),
+      message = ("The server did not answer %s; :Tinsmith restart helps."):format(method),
     })
   end)
 end

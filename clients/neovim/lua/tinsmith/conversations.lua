@@ -240,7 +240,7 @@ local function died(how)
       conversation.lost = conversation.turn and unsettled or nil
       local turn = conversation.turn and " The running turn is interrupted." or ""
       conversation:rest("dead")
-      conversation:notice("error", ("The Tinsmith server stopped (%s).%s"):format(how, turn))
+      conversation:notice("error", ("The server stopped (%s).%s"):format(how, turn))
     end
   end
 end
@@ -402,8 +402,7 @@ client.observe({
   permission = function(request)
     local conversation = adopt({ conversationId = request.conversationId })
     conversation.transcript.blocks:ask(request)
-    conversation:refresh()
-    return approval.ask(request)
+    return approval.ask(request, conversation)
   end,
   died = died,
   recovered = recovered,

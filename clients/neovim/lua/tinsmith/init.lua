@@ -126,13 +126,14 @@ function M.stop()
   end, 3000)
 end
 
----@param callback fun()
+---@param callback fun(conversations: table)
 local function with_server(callback)
+  local conversations = require("tinsmith.conversations")
   require("tinsmith.client").ensure(function(problem)
     if problem then
       fail(problem)
     else
-      callback()
+      callback(conversations)
     end
   end)
 end
@@ -149,23 +150,23 @@ end
 
 --- Begin a new conversation.
 function M.new()
-  with_server(function()
-    require("tinsmith.conversations").create(present)
+  with_server(function(conversations)
+    conversations.create(present)
   end)
 end
 
 --- Go on with a conversation.
 ---@param id string
 function M.load(id)
-  with_server(function()
-    require("tinsmith.conversations").load(id, present)
+  with_server(function(conversations)
+    conversations.load(id, present)
   end)
 end
 
 --- Choose one of the workspace's conversations.
 function M.list()
-  with_server(function()
-    require("tinsmith.conversations").list(50, function(problem, records)
+  with_server(function(conversations)
+    conversations.list(50, function(problem, records)
       if not records then
         fail(problem or "no answer")
       elseif #records == 0 then

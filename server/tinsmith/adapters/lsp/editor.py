@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import cast
 
 import msgspec
 
@@ -12,7 +13,15 @@ from tinsmith.adapters.lsp.transport import RequestError, Transport
 from tinsmith.domain.change import ApplyResult, FileChange, Snapshot
 from tinsmith.domain.errors import TransportError
 from tinsmith.domain.ids import new_id
-from tinsmith.domain.policy import PermissionAnswer, PermissionQuestion
+from tinsmith.domain.policy import (
+    CommandSubject,
+    EditSubject,
+    NetworkSubject,
+    PermissionAnswer,
+    PermissionQuestion,
+    Subject,
+    ToolSubject,
+)
 
 APPLY_TIMEOUT = 30.0
 """Seconds an editor may take to apply an edit; it cannot while its user is at a prompt."""
@@ -56,7 +65,7 @@ class Editor:
 
     async def ask(self, question: PermissionQuestion) -> PermissionAnswer | None:
         if not self._can_ask:
-            return None
+            return await self._ask_plainly(question)
         try:
             answer = await self._transport.request(
                 "agent/requestPermission", wire_question(question), wire.RequestPermissionResult
@@ -64,6 +73,20 @@ class Editor:
         except (RequestError, msgspec.DecodeError):
             return None
         return PermissionAnswer(answer.option_id, answer.feedback)
+
+    async def _ask_plainly(self, question: PermissionQuestion) -> PermissionAnswer | None:
+        """As a message with buttons, for an editor that knows no more."""
+        by_label = {option.label: option.option_id for option in question.options}
+        params = {
+            "type": 3,
+            "message": f"Tinsmith asks: {question.title}\n\n{_shown(question.subject)}",
+            "actions": [{"title": label} for label in by_label],
+        }
+        try:
+            answer = await self._transport.request("window/showMessageRequest", params, _DISMISSIBLE)
+        except (RequestError, msgspec.DecodeError):
+            return None
+        return PermissionAnswer(by_label.get(answer.title, "")) if answer else PermissionAnswer("")
 
     async def _ask_to_apply(self, params: wire.ApplyEditsParams) -> wire.ApplyEditsResult:
         try:
@@ -116,4 +139,17 @@ class Editor:
             return False
 
 
+def _shown(subject: Subject) -> str:
+    match subject:
+        case CommandSubject(command):
+            return command
+        case EditSubject(_, diff):
+            return diff
+        case NetworkSubject(host):
+            return host
+        case ToolSubject(name):
+            return name
+
+
+_DISMISSIBLE = cast("type[wire.MessageAction | None]", wire.MessageAction | None)
 _REFUSALS = frozenset({"stale", "missing", "readOnly", "rejected", "hashMismatch"})

@@ -1,9 +1,9 @@
 """What the commands of a plain client do: ask, cancel, new. The answer is shown as a Markdown file and a message."""
 
 import os
-from collections.abc import Callable
-from typing import Any
 
+from tinsmith.adapters.lsp import wire
+from tinsmith.adapters.lsp.transport import RequestError, Transport
 from tinsmith.domain.errors import AgentError
 from tinsmith.domain.event import Event, TurnCompleted, TurnFailed
 from tinsmith.domain.message import AssistantMessage, Message, TextPart, ToolMessage, UserMessage
@@ -11,18 +11,18 @@ from tinsmith.runtime import Runtime
 from tinsmith.services.turns import TurnStart
 from tinsmith.workspace.paths import uri_of_path
 
-Notify = Callable[[str, Any], None]
+SHOW_TIMEOUT = 10.0
+"""Seconds an editor may take to show a document."""
 _ERROR, _INFO = 1, 3
 
 
 class PlainCommands:
     """Runs turns for a client that only knows commands."""
 
-    def __init__(self, runtime: Runtime, workspace: str, notify: Notify, request: Notify) -> None:
+    def __init__(self, runtime: Runtime, workspace: str, transport: Transport) -> None:
         self._runtime = runtime
         self._workspace = workspace
-        self._notify = notify
-        self._request = request
+        self._transport = transport
         runtime.journal.subscribe(self._follow)
 
     async def ask(self, text: str) -> dict[str, str]:
@@ -58,10 +58,15 @@ class PlainCommands:
         text = markdown(self._runtime.conversations.transcript(conversation_id))
         path = os.path.join(self._runtime.directories.cache, "transcripts", f"{conversation_id}.md")
         await self._runtime.off_loop(lambda: _write(path, text))
-        self._request("window/showDocument", {"uri": uri_of_path(path), "takeFocus": False})
+        try:
+            await self._transport.request(
+                "window/showDocument", {"uri": uri_of_path(path), "takeFocus": False}, wire.Shown, SHOW_TIMEOUT
+            )
+        except (RequestError, TimeoutError):
+            self._show(_INFO, f"The transcript is in {path}.")
 
     def _show(self, severity: int, text: str) -> None:
-        self._notify("window/showMessage", {"type": severity, "message": text})
+        self._transport.notify("window/showMessage", {"type": severity, "message": text})
 
 
 def markdown(messages: tuple[Message, ...]) -> str:

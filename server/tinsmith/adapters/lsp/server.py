@@ -17,6 +17,7 @@ from tinsmith.adapters.lsp import convert, wire
 from tinsmith.adapters.lsp.documents import OpenDocuments
 from tinsmith.adapters.lsp.editor import Editor
 from tinsmith.adapters.lsp.errors import REQUEST_CANCELLED, error_body, failure, method_not_found
+from tinsmith.adapters.lsp.room import LANGUAGE_METHODS, LanguageRoom
 from tinsmith.adapters.lsp.transport import Incoming, Transport, encode
 from tinsmith.domain.errors import AgentError, SchemaError, ToolError
 from tinsmith.domain.event import Event
@@ -73,6 +74,8 @@ async def _serve(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_ou
         router.open(transport, methods)
         transport.start(leftover)
         runtime.spawn(runtime.warm(), "warm up")
+        if _capability(params) is None:
+            methods.language = LanguageRoom(runtime, transport, opening["params"], methods.workspace)
         if params.process_id is not None:
             runtime.spawn(_watch_parent(params.process_id, router.closed), "watch the editor")
         code = await ended
@@ -184,22 +187,30 @@ class Router:
             self._refuse(request_id, "shutdown", "The server was shut down. Only `exit` may follow.")
         elif method == "initialize":
             self._refuse(request_id, "alreadyInitialized", "The server is initialized already.")
+        elif method in LANGUAGE_METHODS and self._methods.language is not None:
+            self._methods.language.take(
+                {"jsonrpc": "2.0", "id": request_id, "method": method, "params": _plain(params)}
+            )
         elif request_id in self._running:
             self._refuse(request_id, "duplicateId", f"A request with the id {request_id!r} is still being served.")
         else:
             task = self._methods.runtime.spawn(self._answer(request_id, method, params), method)
             self._running[request_id] = task
-            task.add_done_callback(lambda _: self._running.pop(request_id, None))
+            task.add_done_callback(lambda ended: self._ended(request_id, ended))
+
+    def _ended(self, request_id: int | str, task: asyncio.Task[None]) -> None:
+        """A request that was cancelled, maybe before it began, is answered all the same."""
+        del self._running[request_id]
+        if task.cancelled():
+            self._transport.send(failure(request_id, REQUEST_CANCELLED))
 
     async def _answer(self, request_id: int | str, method: str, params: msgspec.Raw) -> None:
-        """Serve one request; exactly one answer leaves, whatever happens."""
+        """Serve one request; exactly one answer leaves, whatever happens (a cancelled one is answered by `_ended`)."""
         after: Callable[[], None] | None = None
         try:
             reply = await self._serve(method, params)
             body = encode({"jsonrpc": "2.0", "id": request_id, "result": reply.result})
             after = reply.after
-        except asyncio.CancelledError:
-            body = encode(failure(request_id, REQUEST_CANCELLED))
         except AgentError as error:
             body = encode(failure(request_id, error))
         except Exception:  # noqa: BLE001  the boundary of a request
@@ -221,6 +232,10 @@ class Router:
             raise method_not_found(method)
         params_type, answer = known
         return await answer(_decode(params, params_type))
+
+
+def _plain(params: msgspec.Raw) -> Any:
+    return msgspec.json.decode(params) if params else None
 
 
 def _decode(params: msgspec.Raw, params_type: type[Any]) -> Any:
@@ -247,8 +262,9 @@ class Methods:
         self.runtime = runtime
         self._documents = documents
         self._transport = transport
-        self._workspace = _workspace(params)
+        self.workspace = _workspace(params)
         self._subscribed: set[str] = set()
+        self.language: LanguageRoom | None = None
         capability = _capability(params)
         if capability is not None:
             _pace(runtime, transport, capability)
@@ -374,7 +390,7 @@ class Methods:
     async def inspect(self, params: wire.InspectParams) -> Reply:
         if params.what == "config":
             return Reply(self._config(None))
-        identifier = params.conversation_id or self.runtime.conversations.active(self._workspace) or ""
+        identifier = params.conversation_id or self.runtime.conversations.active(self.workspace) or ""
         return Reply(await self.runtime.inspect(params.what, identifier))
 
     async def config_get(self, params: wire.ConfigGetParams) -> Reply:
@@ -451,7 +467,7 @@ class Methods:
 
     def _path(self, uri: str | None) -> str:
         """The directory a client names, by URI or path; its workspace when it names none."""
-        return (path_of_uri(uri) or uri) if uri else self._workspace
+        return (path_of_uri(uri) or uri) if uri else self.workspace
 
 
 _EVENT_HEAD = b'{"jsonrpc":"2.0","method":"agent/event","params":'

@@ -229,6 +229,14 @@ class ActiveTurn(Wire, frozen=True, omit_defaults=False):
     started_at: int
 
 
+class Shown(Wire, frozen=True):
+    success: bool = False
+
+
+class MessageAction(Wire, frozen=True):
+    title: str = ""
+
+
 class PermissionOption(Wire, frozen=True):
     """`rule` is the exact text of what would be remembered."""
 
@@ -288,7 +296,7 @@ class AfterHash(Wire, frozen=True):
     hash: str
 
 
-class DocumentEdit(Wire, frozen=True):
+class DocumentEdit(Wire, frozen=True, omit_defaults=False):
     uri: str
     op: Literal["edit", "create", "delete", "rename"]
     expect: Expectation

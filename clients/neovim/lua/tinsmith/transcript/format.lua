@@ -168,9 +168,12 @@ function draw.reasoning(block)
   return { lines = lines, highlights = highlights, fold = not block.is_open }
 end
 
+local NOTICE_SIGNS = { info = "• ", warning = "! " }
+
 function draw.notice(block)
-  local group = block.severity == "info" and "TinsmithNotice" or "TinsmithError"
-  local lines = split((block.severity == "info" and "• " or "✗ ") .. block.message)
+  local sign = NOTICE_SIGNS[block.severity]
+  local group = sign and "TinsmithNotice" or "TinsmithError"
+  local lines = split((sign or "✗ ") .. block.message)
   local highlights = {}
   for row, line in ipairs(lines) do
     highlights[row] = { row - 1, 0, #line, group }

@@ -1,0 +1,236 @@
+"""The store on disk against its enemies: kills, a full map, a full disk, other processes, other versions, cancels."""
+
+import asyncio
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import lmdb
+import pytest
+from tests.store.writer import checked_text
+
+from tinsmith.domain.errors import InternalError, PersistenceError
+from tinsmith.domain.message import TextPart, UserMessage
+from tinsmith.store import Note, Session, Store
+
+WRITER = os.path.join(os.path.dirname(__file__), "writer.py")
+C = "c_1"
+
+
+def start_writer(directory, conversation_id=C, count=1000, size=4000, map_size=1 << 20) -> subprocess.Popen:
+    numbers = (str(count), str(size), str(map_size))
+    return subprocess.Popen([sys.executable, WRITER, str(directory), conversation_id, *numbers], stdout=subprocess.PIPE)
+
+
+def whole_messages(session: Session, conversation_id: str, size: int) -> list[str]:
+    """The ids of the stored messages, each compared with the text and the note that it must have."""
+    messages = session.messages.all(conversation_id)
+    notes = session.notes.all(conversation_id)
+    assert session.set_aside == ()
+    expected = [(m.message_id, checked_text(conversation_id, m.message_id, size)) for m in messages]
+    assert [(message.message_id, message.text) for message in messages] == expected
+    assert [(note.note_id, note.content) for note in notes] == expected
+    return [message.message_id for message in messages]
+
+
+async def test_what_was_acknowledged_survives_a_kill_at_any_moment(tmp_path):
+    """ST-15: no acknowledged message is lost, none is half there, and the next process goes on."""
+    chance = random.Random(15)
+    acknowledged = []
+    for _ in range(20):
+        writer = start_writer(tmp_path / "store")
+        acknowledged += [writer.stdout.readline().decode().strip() for _ in range(chance.randint(1, 6))]
+        if chance.random() < 0.5:
+            time.sleep(chance.random() / 500)  # to be killed in the middle of a write, not right after one
+        writer.send_signal(signal.SIGKILL)
+        rest = writer.stdout.read().decode()
+        acknowledged += rest.split("\n")[: rest.count("\n")]
+        writer.stdout.close()
+        assert writer.wait() == -signal.SIGKILL
+    store = Store.open(str(tmp_path / "store"))
+    stored = store.read(lambda session: whole_messages(session, C, 4000))
+    assert stored == [f"m{ordinal:08d}" for ordinal in range(len(stored))]
+    assert set(acknowledged) <= set(stored)
+    assert len(acknowledged) == len(set(acknowledged)) >= 20
+    assert (await store.write(lambda session: session.messages.next_id(C))) == f"m{len(stored):08d}"
+    await store.close()
+
+
+async def test_two_processes_outgrow_a_small_map_together(tmp_path):
+    """ST-09: from a map of 1 MB to more than 5 MB, while a third process reads; every message is there."""
+    store = Store.open(str(tmp_path / "store"), map_size=1 << 20)
+    names = ("c_a", "c_b")
+    writers = [start_writer(tmp_path / "store", name, 40, 40_000) for name in names]
+    while any(writer.poll() is None for writer in writers):
+        for name in names:
+            store.read(lambda session, name=name: whole_messages(session, name, 40_000))
+        await store.write(lambda session: session.notes.put("c_c", Note("n", "x" * 1000, 0)))
+    for writer in writers:
+        acknowledged = writer.stdout.read().decode().split()
+        writer.stdout.close()
+        assert (writer.returncode, len(acknowledged)) == (0, 40)
+    for name in names:
+        assert len(store.read(lambda session, name=name: whole_messages(session, name, 40_000))) == 40
+    assert os.path.getsize(tmp_path / "store" / "data.mdb") > 5 << 20
+    await store.close()
+
+
+async def test_the_map_grows_under_concurrent_reads(tmp_path):
+    store = Store.open(str(tmp_path), map_size=1 << 16)
+    is_done = threading.Event()
+    sums = []
+
+    def keep_reading() -> None:
+        while not is_done.is_set():
+            sums.append(len(store.read(lambda session: whole_messages(session, C, 20_000))))
+
+    readers = [threading.Thread(target=keep_reading) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for ordinal in range(40):
+        text = checked_text(C, f"m{ordinal:08d}", 20_000)
+
+        def append(session: Session, text=text, ordinal=ordinal) -> None:
+            session.messages.append(C, UserMessage("", "t", (TextPart(text),)))
+            session.notes.put(C, Note(f"m{ordinal:08d}", text, 0))
+
+        await store.write(append)
+    is_done.set()
+    for reader in readers:
+        reader.join()
+    assert sums
+    assert len(store.read(lambda session: whole_messages(session, C, 20_000))) == 40
+    await store.close()
+
+
+async def test_the_limit_of_the_map_is_a_message_and_harms_nothing(tmp_path):
+    store = Store.open(str(tmp_path), map_size=1 << 20, map_limit=1 << 21)
+    await store.write(lambda session: session.notes.put(C, Note("small", "x", 0)))
+    with pytest.raises(PersistenceError, match="limit of 2097152 bytes") as caught:
+        await store.write(lambda session: session.notes.put(C, Note("large", "x" * (1 << 22), 0)))
+    assert caught.value.code == "storeFull"
+    await store.write(lambda session: session.notes.put(C, Note("small2", "x", 0)))
+    assert [note.note_id for note in store.read(lambda session: session.notes.all(C))] == ["small", "small2"]
+    await store.close()
+
+
+async def test_a_full_disk_is_a_message_and_harms_nothing(tmp_path):
+    """A limit on the size of files stands for the end of the disk."""
+    store = Store.open(str(tmp_path))
+    await store.write(lambda session: session.notes.put(C, Note("before", "x", 0)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, hard))
+    try:
+        with pytest.raises(PersistenceError, match="free some space") as caught:
+            await store.write(lambda session: session.notes.put(C, Note("large", "x" * (1 << 20), 0)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.code == "storeFull"
+    await store.write(lambda session: session.notes.put(C, Note("after", "x", 0)))
+    assert [note.note_id for note in store.read(lambda session: session.notes.all(C))] == ["after", "before"]
+    await store.close()
+
+
+async def test_a_write_outlives_the_cancel_of_its_awaiter(tmp_path):
+    store = Store.open(str(tmp_path))
+    may_go_on, has_begun = threading.Event(), threading.Event()
+
+    def slow(session: Session) -> None:
+        session.notes.put(C, Note("slow", "", 0))
+        has_begun.set()
+        assert may_go_on.wait(20)
+
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(store.write(slow))
+        queued = tasks.create_task(store.write(lambda session: session.notes.put(C, Note("queued", "", 0))))
+        while not has_begun.is_set():
+            await asyncio.sleep(0.001)
+        assert store.read(lambda session: session.notes.all(C)) == ()  # a read does not wait for a writer
+        running.cancel()
+        queued.cancel()
+        await asyncio.wait([running, queued])
+        assert running.cancelled()
+        assert queued.cancelled()
+        may_go_on.set()
+    assert [n.note_id for n in await store.write(lambda session: session.notes.all(C))] == ["queued", "slow"]
+    await store.close()
+
+
+async def test_closing_finishes_what_was_handed_over(tmp_path):
+    store = Store.open(str(tmp_path))
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(20):
+            tasks.create_task(store.write(lambda session, n=number: session.notes.put(C, Note(f"{n:02}", "", 0))))
+        await asyncio.sleep(0)
+        await store.close()
+    again = Store.open(str(tmp_path))
+    assert len(again.read(lambda session: session.notes.all(C))) == 20
+    await again.close()
+
+
+async def test_a_read_keeps_no_old_pages_alive(tmp_path):
+    store = Store.open(str(tmp_path))
+    for number in range(60):
+        await store.write(lambda session, n=number: session.notes.put(C, Note("n", str(n) * 20_000, 0)))
+        kept = store.read(lambda session: session.notes.all(C))
+    assert kept[0].content == "59" * 20_000
+    assert os.path.getsize(tmp_path / "data.mdb") < 1 << 20
+    await store.close()
+
+
+async def test_a_read_inside_a_read_is_refused_instead_of_waiting_for_itself(tmp_path):
+    store = Store.open(str(tmp_path))
+    with pytest.raises(InternalError) as caught:
+        store.read(lambda _: store.read(lambda session: session.notes.all(C)))
+    assert caught.value.code == "nestedRead"
+    assert store.read(lambda session: session.notes.all(C)) == ()
+    await store.close()
+
+
+async def test_a_process_opens_a_store_once(tmp_path):
+    store = Store.open(str(tmp_path))
+    with pytest.raises(PersistenceError, match="already open"):
+        Store.open(str(tmp_path))
+    await store.close()
+    await Store.open(str(tmp_path)).close()
+
+
+@pytest.mark.parametrize(("version", "words"), [(b"3", "a newer Tinsmith"), (b"1", "an older Tinsmith")])
+async def test_the_store_of_another_version_is_left_alone(tmp_path, version, words):
+    await Store.open(str(tmp_path)).close()
+    with lmdb.open(str(tmp_path), max_dbs=32) as environment, environment.begin(write=True) as transaction:
+        transaction.put(b"schema_version", version, db=environment.open_db(b"meta", txn=transaction))
+    for _ in range(2):  # the refusal also lets go of the files
+        with pytest.raises(PersistenceError, match=words) as caught:
+            Store.open(str(tmp_path))
+        assert caught.value.code == "storeVersion"
+
+
+def test_what_is_no_store_is_a_message(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "data.mdb").write_bytes(b"not a database" * 1000)
+    for name in ("file", "file/below", "store"):
+        with pytest.raises(PersistenceError, match="TINSMITH_DATA_DIR") as caught:
+            Store.open(str(tmp_path / name))
+        assert caught.value.code == "storeFailed"
+
+
+async def test_only_the_user_may_read_the_store(tmp_path):
+    await Store.open(str(tmp_path / "a" / "store")).close()
+    modes = [os.stat(tmp_path / "a" / "store" / name).st_mode & 0o777 for name in ("", "data.mdb", "lock.mdb")]
+    assert modes == [0o700, 0o600, 0o600]
+
+
+def test_lmdb_is_imported_when_a_store_is_opened(tmp_path):
+    program = (
+        "import sys, tinsmith.store as store; before = 'lmdb' in sys.modules; "
+        f"store.Store.open({str(tmp_path)!r}); print(before, 'lmdb' in sys.modules)"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout == "False True\n"
