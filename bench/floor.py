@@ -96,7 +96,7 @@ class Wire(asyncio.Protocol):
         match message.method:
             case "agent/conversationNew":
                 result = {"conversation": {"conversationId": "c"}}
-                self._spawn(self._agent.warm())
+                self._agent.warm()
             case "agent/runTurn":
                 result = {"conversationId": "c", "turnId": "t", "disposition": "started", "seq": 0}
                 self._turn = self._spawn(self._agent.turn(message.params["text"]))
@@ -116,12 +116,12 @@ class Floor:
 
     def __init__(self) -> None:
         self._messages: list[dict[str, Any]] = [SYSTEM]
-        self._client: httpx.AsyncClient | None = None
+        self._client: asyncio.Future[httpx.AsyncClient]
         self._seq = 0
 
-    async def warm(self) -> None:
-        """Import httpx off the loop, while nobody waits for it."""
-        await asyncio.get_running_loop().run_in_executor(None, __import__, "httpx")
+    def warm(self) -> None:
+        """Import httpx and make the client off the loop, while nobody waits for it."""
+        self._client = asyncio.get_running_loop().run_in_executor(None, make_client)
 
     async def turn(self, text: str) -> None:
         """Ask, run what is called, again until nothing is."""
@@ -161,13 +161,10 @@ class Floor:
 
     async def _payloads(self) -> AsyncGenerator[list[bytes]]:
         """The events' data as they come; the body is read to its end, so the connection is kept."""
-        import httpx
-
-        if self._client is None:
-            self._client = httpx.AsyncClient(timeout=None)
+        client = await self._client
         request = {"model": "bench", "stream": True, "messages": self._messages, "tools": TOOLS}
         rest = b""
-        async with self._client.stream("POST", URL, content=msgspec.json.encode(request)) as response:
+        async with client.stream("POST", URL, content=msgspec.json.encode(request)) as response:
             async for piece in response.aiter_raw():
                 *events, rest = (rest + piece).split(b"\n\n")
                 yield [event[6:] for event in events]
@@ -176,6 +173,15 @@ class Floor:
         self._seq += 1
         head = {"type": kind, "conversationId": "c", "epoch": "e", "seq": self._seq, "ts": time.time_ns() // 1_000_000}
         send({"jsonrpc": "2.0", "method": "agent/event", "params": {**head, "turnId": "t", **fields}})
+
+
+def make_client() -> "httpx.AsyncClient":
+    """With what httpx loads only when it first runs."""
+    import anyio
+    import httpx
+
+    anyio.run(anyio.sleep, 0)
+    return httpx.AsyncClient(timeout=60)
 
 
 async def run(name: str, arguments: dict[str, str]) -> str:

@@ -195,7 +195,7 @@ def _line_of(text: str, result: str) -> int | None:
 
 
 def _is_unsaved(result: str) -> bool:
-    return "not saved yet" in result or "unsaved changes" in result or "\nsource: buffer\n" in result
+    return "not saved yet" in result or "unsaved changes" in result
 
 
 def _first_line(result: str) -> str:

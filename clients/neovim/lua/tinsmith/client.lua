@@ -4,7 +4,7 @@
 --                 \         \----> waiting -> starting (it died; at most three times in a row)
 --                  \-------------> absent (it never became ready)
 
-local config = require("tinsmith.config")
+local launch = require("tinsmith.launch")
 local mirror = require("tinsmith.mirror")
 
 local M = {}
@@ -18,7 +18,7 @@ local STEADY_AFTER_MS = 60000
 ---@class tinsmith.Process
 ---@field state "absent"|"starting"|"ready"|"waiting"
 ---@field client? vim.lsp.Client
----@field launch? table tells one start from the next
+---@field starts integer tells one start from the next
 ---@field root? string
 ---@field waiting fun(problem?: string)[] who wants to know when it is ready
 ---@field open table<integer, fun(problem: table)> requests without an answer
@@ -33,6 +33,7 @@ local process = {
   state = "absent",
   waiting = {},
   open = {},
+  starts = 0,
   crashes = 0,
   started = 0,
   is_stopping = false,
@@ -90,13 +91,9 @@ end
 
 local start
 
----@param launch table
 ---@param code integer
 ---@param signal integer
-local function on_exit(launch, code, signal)
-  if process.launch ~= launch then
-    return
-  end
+local function on_exit(code, signal)
   local how = signal ~= 0 and ("signal %d"):format(signal) or ("exit code %d"):format(code)
   note("exited: " .. how)
   process.client = nil
@@ -125,32 +122,6 @@ local function on_exit(launch, code, signal)
   end
 end
 
---- Start the process as Neovim would, but report its end ourselves: Neovim's own report is longer than the
---- message area and would hold the editor at a prompt.
----@param base table the client's configuration
----@param launch table
----@return fun(dispatchers: table, config: table): table
-local function launcher(base, launch)
-  return function(dispatchers, resolved)
-    local told = vim.tbl_extend("force", dispatchers, {
-      on_exit = function(code, signal)
-        vim.schedule(function()
-          on_exit(launch, code, signal)
-        end)
-        dispatchers.on_exit(0, 0)
-      end,
-    })
-    if type(base.cmd) == "function" then
-      return base.cmd(told, resolved)
-    end
-    return vim.lsp.rpc.start(
-      base.cmd,
-      told,
-      { cwd = base.cmd_cwd, env = base.cmd_env, detached = base.detached }
-    )
-  end
-end
-
 local handlers = {
   ["agent/event"] = function(_, event)
     observer.event(event)
@@ -174,58 +145,33 @@ local function on_ready(client)
   end
 end
 
----@return string
-local function find_root()
-  local markers = vim.lsp.config.tinsmith.root_markers
-  local is_file = vim.bo.buftype == "" and vim.api.nvim_buf_get_name(0) ~= ""
-  return (is_file and vim.fs.root(0, markers)) or vim.fs.root(vim.fn.getcwd(), markers) or vim.fn.getcwd()
-end
-
----@param problem string
-local function give_up(problem)
-  note(problem)
-  enter("absent")
-  answer_waiting(problem)
-end
-
 function start()
-  process.root = process.root or find_root()
+  process.root = process.root or launch.root()
   process.started = vim.uv.now()
+  process.starts = process.starts + 1
+  local number = process.starts
   enter("starting")
-  local options = config.get()
-  local base = vim.deepcopy(vim.lsp.config.tinsmith)
-  base.cmd = options.cmd or base.cmd
-  local program = type(base.cmd) == "table" and base.cmd[1]
-  if program and vim.fn.executable(program) == 0 then
-    give_up(("cannot run %s; :checkhealth tinsmith helps."):format(program))
-    return
-  end
-  local launch = {}
-  process.launch = launch
-  local settings = vim.tbl_deep_extend("force", base, {
-    name = "tinsmith",
-    cmd = launcher(base, launch),
-    root_dir = process.root,
-    init_options = options.settings and { settings = options.settings },
+  local client, problem = launch.start({
+    root = process.root,
     handlers = handlers,
-    on_init = on_ready,
-  })
-  local id = vim.lsp.start(settings, {
-    attach = false,
-    silent = true,
-    reuse_client = function()
-      return false
+    on_ready = on_ready,
+    on_exit = function(code, signal)
+      if process.starts == number then
+        on_exit(code, signal)
+      end
     end,
   })
-  process.client = id and vim.lsp.get_client_by_id(id)
-  if not process.client then
-    give_up("the server could not be started; see :Tinsmith log.")
+  process.client = client
+  if not client then
+    note(problem or "")
+    enter("absent")
+    answer_waiting(problem)
     return
   end
   after(READY_WITHIN_MS, function()
-    if process.launch == launch and process.state == "starting" then
+    if process.client == client and process.state == "starting" then
       note("not ready in time")
-      process.client.rpc.terminate()
+      client.rpc.terminate()
     end
   end)
 end

@@ -3,11 +3,11 @@
 BOILING = 100  # degrees Celsius
 
 
-def warmed(temperature: float, minutes: float) -> float:
-    """The water's temperature after some time on the fire. It gets no hotter than boiling."""
+def warmed(temperature, minutes):
+    """How hot the water is after a while on the fire."""
     return min(temperature + 8 * minutes, BOILING)
 
 
-def whistles(temperature: float) -> bool:
-    """Whether the kettle whistles: it does as soon as its water boils."""
+def whistles(temperature):
+    """It whistles as soon as its water boils."""
     return temperature > BOILING

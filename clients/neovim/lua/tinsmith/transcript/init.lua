@@ -1,11 +1,11 @@
 -- A conversation's transcript: its buffer and windows, and drawing in batches.
 
 local blocks = require("tinsmith.transcript.blocks")
-local config = require("tinsmith.config")
 local folds = require("tinsmith.transcript.folds")
 local format = require("tinsmith.transcript.format")
 local render = require("tinsmith.transcript.render")
 local scroll = require("tinsmith.transcript.scroll")
+local windows = require("tinsmith.transcript.windows")
 
 local api = vim.api
 
@@ -38,12 +38,6 @@ function M.new(id)
   }, Transcript)
 end
 
----@param buf integer
----@return tinsmith.Transcript?
-function M.of(buf)
-  return by_buf[buf]
-end
-
 --- The buffer, made when there is none (any more).
 ---@return integer
 function Transcript:buffer()
@@ -66,37 +60,13 @@ function Transcript:buffer()
   api.nvim_create_autocmd("BufWinEnter", {
     buffer = buf,
     callback = function()
-      M.dress(api.nvim_get_current_win())
+      windows.dress(api.nvim_get_current_win())
       folds.close(buf, { api.nvim_get_current_win() }, self.blocks.list)
     end,
   })
   vim.bo[buf].filetype = "tinsmith"
   self:redraw()
   return buf
-end
-
---- Options of a window for as long as it shows a transcript.
----@param win integer
-function M.dress(win)
-  local options = {
-    wrap = true,
-    linebreak = true,
-    number = false,
-    relativenumber = false,
-    signcolumn = "no",
-    foldcolumn = "0",
-    list = false,
-    spell = false,
-    foldenable = true,
-    foldmethod = "manual",
-    foldlevel = 0,
-    foldtext = "v:lua.require'tinsmith.transcript'.foldtext()",
-    fillchars = "fold: ,eob: ",
-    winbar = "%{%v:lua.require'tinsmith.transcript'.winbar()%}",
-  }
-  for name, value in pairs(options) do
-    vim.wo[win][0][name] = value
-  end
 end
 
 --- The line of a closed fold. Called by 'foldtext'.
@@ -214,54 +184,10 @@ function Transcript:windows()
   return self.buf and vim.fn.win_findbuf(self.buf) or {}
 end
 
----@return integer? win of this tab page with a transcript
-function Transcript:_window()
-  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
-    if by_buf[api.nvim_win_get_buf(win)] then
-      return win
-    end
-  end
-end
-
----@param buf integer
----@param mods string
----@return integer? win
-local function new_window(buf, mods)
-  if vim.fn.getcmdwintype() ~= "" then
-    return nil -- no window can be opened from the command-line window
-  end
-  if mods ~= "" then
-    local before = api.nvim_get_current_win()
-    vim.cmd(("%s sbuffer %d"):format(mods, buf))
-    local win = api.nvim_get_current_win()
-    api.nvim_set_current_win(before)
-    return win
-  end
-  local window = config.get().window
-  local is_side = window.split == "left" or window.split == "right"
-  return api.nvim_open_win(buf, false, {
-    win = -1,
-    split = window.split,
-    [is_side and "width" or "height"] = math.floor((is_side and vim.o.columns or vim.o.lines) * window.size),
-  })
-end
-
---- Show it, in a window of this tab page that shows a transcript or in a new one. The focus stays unless asked for.
+--- Show it. The focus stays unless asked for.
 ---@param options? {enter?: boolean, mods?: string}
 function Transcript:show(options)
-  options = options or {}
-  local buf = self:buffer()
-  local win = self:_window() or new_window(buf, options.mods or "")
-  if not win then
-    return
-  end
-  if api.nvim_win_get_buf(win) ~= buf then
-    api.nvim_win_set_buf(win, buf)
-  end
-  scroll.follow(buf, { win })
-  if options.enter then
-    api.nvim_set_current_win(win)
-  end
+  windows.show(self:buffer(), options or {})
 end
 
 --- The block under the cursor of the current window.
@@ -275,23 +201,14 @@ function M.block_under_cursor()
   end
 end
 
---- Close its windows in this tab page; a last window stays.
+--- Close its windows in this tab page.
 function Transcript:close()
-  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
-    if api.nvim_win_get_buf(win) == self.buf and #api.nvim_tabpage_list_wins(0) > 1 then
-      api.nvim_win_close(win, false)
-    end
-  end
+  windows.close(self:buffer())
 end
 
 ---@return boolean
 function Transcript:is_visible()
-  for _, win in ipairs(self:windows()) do
-    if api.nvim_win_get_tabpage(win) == api.nvim_get_current_tabpage() then
-      return true
-    end
-  end
-  return false
+  return windows.is_visible(self.buf)
 end
 
 return M

@@ -1,0 +1,44 @@
+"""The rows of the table: what they are called, their unit, and what they should be on the machine of the first runs."""
+
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """`aim` is an upper bound; `percentile` says which value of the samples stands in the table."""
+
+    samples: str
+    title: str
+    unit: str = "ms"
+    aim: float | None = None
+    percentile: int = 50
+    floor: str = ""
+    """Whose samples of the floor to compare with, where they have another name."""
+
+
+ROWS = (
+    Row("bare interpreter", "python -c pass"),
+    Row("initialize", "spawn → initialize answered", aim=60, floor="bare interpreter"),
+    Row("conversation", "spawn → first conversation", aim=150, floor="bare interpreter"),
+    Row("conversation, processor", "the same, processor time"),
+    Row("spawn to request", "spawn → request, nobody waits"),
+    Row("first prompt", "first prompt → request"),
+    Row("later prompt", "later prompt → request", aim=6),
+    Row("read round", "read round", aim=7),
+    Row("read rounds, processor", "10 read rounds, processor time"),
+    Row("bash round", "bash true round", aim=10),
+    Row("bash rounds, processor", "10 bash rounds, processor time"),
+    Row("delta relay", "delta relay, median", aim=0.8),
+    Row("delta relay", "delta relay, 95 of 100", percentile=95),
+    Row("stream", "5,000 deltas, first byte → end", aim=250),
+    Row("stream, processor", "5,000 deltas, processor time"),
+    Row("turn end", "last byte → turnEnded"),
+    Row("cancel", "cancel in a silent stream → end", aim=6),
+    Row("cancel, upstream", "cancel → upstream closed"),
+    Row("cancel, command", "cancel in bash sleep → end", aim=500),
+    Row("memory, conversation open", "memory, conversation open", "MB", aim=60),
+    Row("memory, after streams", "memory, after ten streams", "MB", percentile=100),
+    Row("first request", "first request", "bytes", aim=8000),
+    Row("delta bytes", "delta event without its text", "bytes"),
+    Row("connections", "connections of a conversation", "", aim=1),
+    Row("processes left", "processes left after a cancel", "", aim=0),
+)
