@@ -22,9 +22,21 @@ WRITER = os.path.join(os.path.dirname(__file__), "writer.py")
 C = "c_1"
 
 
-def start_writer(directory, conversation_id=C, count=1000, size=4000, map_size=1 << 20) -> subprocess.Popen:
-    numbers = (str(count), str(size), str(map_size))
-    return subprocess.Popen([sys.executable, WRITER, str(directory), conversation_id, *numbers], stdout=subprocess.PIPE)
+@pytest.fixture
+def start_writer(tmp_path):
+    """Start a process that runs writer.py on the store; none outlives the test."""
+    started = []
+
+    def start(conversation_id=C, count=1000, size=4000) -> subprocess.Popen:
+        arguments = [str(tmp_path / "store"), conversation_id, str(count), str(size), str(1 << 20)]
+        started.append(subprocess.Popen([sys.executable, WRITER, *arguments], stdout=subprocess.PIPE))
+        return started[-1]
+
+    yield start
+    for writer in started:
+        writer.kill()
+        writer.wait()
+        writer.stdout.close()
 
 
 def whole_messages(session: Session, conversation_id: str, size: int) -> list[str]:
@@ -38,19 +50,18 @@ def whole_messages(session: Session, conversation_id: str, size: int) -> list[st
     return [message.message_id for message in messages]
 
 
-async def test_what_was_acknowledged_survives_a_kill_at_any_moment(tmp_path):
+async def test_what_was_acknowledged_survives_a_kill_at_any_moment(tmp_path, start_writer):
     """ST-15: no acknowledged message is lost, none is half there, and the next process goes on."""
     chance = random.Random(15)
     acknowledged = []
     for _ in range(20):
-        writer = start_writer(tmp_path / "store")
+        writer = start_writer()
         acknowledged += [writer.stdout.readline().decode().strip() for _ in range(chance.randint(1, 6))]
         if chance.random() < 0.5:
             time.sleep(chance.random() / 500)  # to be killed in the middle of a write, not right after one
         writer.send_signal(signal.SIGKILL)
         rest = writer.stdout.read().decode()
         acknowledged += rest.split("\n")[: rest.count("\n")]
-        writer.stdout.close()
         assert writer.wait() == -signal.SIGKILL
     store = Store.open(str(tmp_path / "store"))
     stored = store.read(lambda session: whole_messages(session, C, 4000))
@@ -61,18 +72,17 @@ async def test_what_was_acknowledged_survives_a_kill_at_any_moment(tmp_path):
     await store.close()
 
 
-async def test_two_processes_outgrow_a_small_map_together(tmp_path):
+async def test_two_processes_outgrow_a_small_map_together(tmp_path, start_writer):
     """ST-09: from a map of 1 MB to more than 5 MB, while a third process reads; every message is there."""
     store = Store.open(str(tmp_path / "store"), map_size=1 << 20)
     names = ("c_a", "c_b")
-    writers = [start_writer(tmp_path / "store", name, 40, 40_000) for name in names]
+    writers = [start_writer(name, 40, 40_000) for name in names]
     while any(writer.poll() is None for writer in writers):
         for name in names:
             store.read(lambda session, name=name: whole_messages(session, name, 40_000))
         await store.write(lambda session: session.notes.put("c_c", Note("n", "x" * 1000, 0)))
     for writer in writers:
         acknowledged = writer.stdout.read().decode().split()
-        writer.stdout.close()
         assert (writer.returncode, len(acknowledged)) == (0, 40)
     for name in names:
         assert len(store.read(lambda session, name=name: whole_messages(session, name, 40_000))) == 40
@@ -92,17 +102,16 @@ async def test_the_map_grows_under_concurrent_reads(tmp_path):
     readers = [threading.Thread(target=keep_reading) for _ in range(2)]
     for reader in readers:
         reader.start()
-    for ordinal in range(40):
-        text = checked_text(C, f"m{ordinal:08d}", 20_000)
-
-        def append(session: Session, text=text, ordinal=ordinal) -> None:
-            session.messages.append(C, UserMessage("", "t", (TextPart(text),)))
-            session.notes.put(C, Note(f"m{ordinal:08d}", text, 0))
-
-        await store.write(append)
-    is_done.set()
-    for reader in readers:
-        reader.join()
+    try:
+        for ordinal in range(40):
+            identifier = f"m{ordinal:08d}"
+            text = checked_text(C, identifier, 20_000)
+            note, message = Note(identifier, text, 0), UserMessage(identifier, "t", (TextPart(text),))
+            await store.write(lambda s, n=note, m=message: (s.notes.put(C, n), s.messages.put(C, m)))
+    finally:
+        is_done.set()
+        for reader in readers:
+            reader.join()
     assert sums
     assert len(store.read(lambda session: whole_messages(session, C, 20_000))) == 40
     await store.close()

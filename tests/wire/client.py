@@ -46,6 +46,7 @@ class Client:
         self.received: list[dict[str, Any]] = []
         self.answers: dict[str, Callable[[dict[str, Any]], Any]] = {}
         self.texts: dict[str, tuple[int, str]] = {}
+        self.stray = b""
         self.process: asyncio.subprocess.Process
         self._arrived = asyncio.Condition()
         self._next_id = 0
@@ -189,6 +190,7 @@ class Client:
         async with asyncio.timeout(DEADLINE):
             code = await self.process.wait()
             await self._reading
+        assert self.stray == b"", "stray bytes on the wire"
         return code
 
     async def kill(self) -> None:
@@ -202,7 +204,7 @@ class Client:
             try:
                 head = await self.process.stdout.readuntil(b"\r\n\r\n")
             except asyncio.IncompleteReadError as end:
-                assert end.partial == b"", f"stray bytes on the wire: {end.partial!r}"
+                self.stray = end.partial
                 break
             length = int(head.split(b":")[1])
             message = json.loads(await self.process.stdout.readexactly(length))

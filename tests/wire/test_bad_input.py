@@ -4,8 +4,8 @@ import json
 import re
 
 import pytest
-
 from tests.wire.client import RpcError, frame
+
 from tinsmith.demo.server import LoopbackServer, RawAnswer
 from tinsmith.llm.scripted import Call, ScriptedModel, reply
 

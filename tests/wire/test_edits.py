@@ -147,7 +147,7 @@ async def test_an_editor_that_finds_the_text_stale_is_believed(connect, file):
         buffer = Buffer(client)
         client.answers["agent/applyEdits"] = lambda params: buffer.refuse(params["documents"][0], "stale", "other")
         ended = await client.turn("change line two")
-    assert (ended["outcome"], ended["files"] if "files" in ended else []) == ("completed", [])
+    assert (ended["outcome"], ended.get("files", [])) == ("completed", [])
     failed = [event for event in client.events("toolUpdated") if event["status"] == "failed"]
     assert len(failed) == 1
     assert client.texts[uri][1] == BUFFER

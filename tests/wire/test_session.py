@@ -1,8 +1,8 @@
 """A session over the wire: hello, conversations, turns, configuration, goodbye."""
 
 import pytest
-
 from tests.wire.client import RpcError
+
 from tinsmith.demo.server import LoopbackServer
 from tinsmith.llm.scripted import Call, ScriptedModel, Wait, reply
 

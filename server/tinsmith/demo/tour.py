@@ -15,9 +15,12 @@ TYPED = "# Remember: buy tea."
 _BROKEN = "    return temperature > BOILING"
 _MENDED = "    return temperature >= BOILING"
 _TRANSCRIPT = """
-local conversation = require("tinsmith.conversations").current()
-local lines = conversation and vim.api.nvim_buf_get_lines(conversation.transcript:buffer(), 0, -1, true) or {}
-return table.concat(lines, "\\n")
+for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+  if vim.bo[buf].filetype == "tinsmith" then
+    return table.concat(vim.api.nvim_buf_get_lines(buf, 0, -1, true), "\\n")
+  end
+end
+return ""
 """
 
 

@@ -98,7 +98,7 @@ class Environment:
 
     def _doubled_size(self, cause: lmdb.Error) -> int:
         size = self._lmdb.info()["map_size"]
-        doubled = min(size, self._map_limit)
+        doubled = min(2 * size, self._map_limit)
         if doubled <= size:
             raise PersistenceError(
                 "storeFull",

@@ -4,7 +4,7 @@ BOILING = 100  # degrees Celsius
 
 
 def warmed(temperature, minutes):
-    """How hot the water is after a while on the fire."""
+    """How hot water gets on the fire."""
     return min(temperature + 8 * minutes, BOILING)
 
 
