@@ -44,8 +44,8 @@ def start(environment: dict[str, str]) -> Iterator[tuple[Start, Path]]:
 
         yield start, Path(folder)
         for process in running:
-            process.kill()
-            process.communicate()
+            process.terminate()
+            process.communicate(timeout=10)
 
 
 def mentioning(text: str) -> list[bytes]:

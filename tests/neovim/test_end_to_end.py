@@ -11,6 +11,7 @@ import pytest
 
 from tinsmith.demo.server import ServerThread
 from tinsmith.llm.scripted import Call, ScriptedModel, Wait, reply
+from tinsmith.proc.identity import process_start
 
 from .conftest import Editor, eventually, hash_of
 
@@ -120,7 +121,7 @@ def test_stop_stops_a_command_and_everything_it_started(begin):
     editor.command("Tinsmith stop")
     assert editor.status()["state"] == "stopping"
     editor.wait_for_state("idle")
-    assert not Path(f"/proc/{pid}").exists()
+    assert process_start(pid) is None
     assert len(model.requests) == 1
 
 

@@ -9,7 +9,7 @@ import msgspec
 from tinsmith.domain.conversation import Conversation
 from tinsmith.domain.errors import AgentError, ErrorRecord, SchemaError
 from tinsmith.domain.event import TurnFailed
-from tinsmith.domain.ids import message_id, message_ordinal, new_id, now_ms
+from tinsmith.domain.ids import new_id, now_ms
 from tinsmith.domain.message import Message
 from tinsmith.domain.turn import CallRecord, TurnRecord
 from tinsmith.engine.repair import missing_results
@@ -158,6 +158,10 @@ class Conversations:
         """Every message, in order."""
         return tuple(self._storage.read(lambda session: session.messages.all(conversation_id)))
 
+    def next_message_id(self, conversation_id: str) -> str:
+        """The id of the conversation's next message; also behind a last one that cannot be read."""
+        return self._storage.read(lambda session: session.messages.next_id(conversation_id))
+
     def history(
         self, conversation_id: str, *, cursor: str | None, limit: int, direction: Literal["older", "newer"]
     ) -> History:
@@ -224,11 +228,7 @@ def _write_missing(
     records: dict[str, CallRecord],
     begun: set[str],
 ) -> None:
-    ordinal = message_ordinal(messages[-1].message_id) + 1 if messages else 0
     for result in missing_results(messages, begun):
-        session.messages.put(
-            conversation_id, msgspec.structs.replace(result, message_id=message_id(ordinal), created_at=now_ms())
-        )
+        session.messages.append(conversation_id, msgspec.structs.replace(result, created_at=now_ms()))
         known = records.get(result.call_id) or CallRecord(result.call_id, result.turn_id, result.name, result.name)
         session.calls.put(conversation_id, msgspec.structs.replace(known, status="cancelled", ended_at=now_ms()))
-        ordinal += 1

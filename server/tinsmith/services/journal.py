@@ -9,7 +9,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 
-import msgspec
 from msgspec.structs import replace
 
 from tinsmith.domain.conversation import Conversation
@@ -33,6 +32,7 @@ from tinsmith.domain.ids import now_ms
 from tinsmith.domain.message import Usage
 from tinsmith.domain.turn import TurnRecord
 from tinsmith.store import Note, Session, Storage, UsageRecord
+from tinsmith.store.codec import encode_record
 
 _log = logging.getLogger(__name__)
 
@@ -230,4 +230,4 @@ def _counting(usage: Usage, context_used: int) -> Callable[[Conversation], Conve
 
 def _note_of(record: TurnRecord) -> Note:
     """The whole record once more as a note, where the scratchpad's readers find it."""
-    return Note(f"turn_record-{record.turn_id}", msgspec.json.encode(record).decode(), now_ms())
+    return Note(f"turn_record-{record.turn_id}", encode_record(record).decode(), now_ms())

@@ -21,7 +21,7 @@ from tinsmith.domain.event import (
     TurnPersisted,
     TurnStarted,
 )
-from tinsmith.domain.ids import is_valid_id, message_id, message_ordinal, new_id, now_ms
+from tinsmith.domain.ids import is_valid_id, new_id, now_ms
 from tinsmith.domain.message import Message, Part, TextPart, UserMessage
 from tinsmith.domain.ports import Model
 from tinsmith.domain.request import TurnRequest
@@ -250,7 +250,8 @@ class Turns:
         turn_id = start.turn_id or new_id("t")
         text = "\n".join(part.text for part in start.parts if isinstance(part, TextPart) and not part.label)
         history = self._conversations.transcript(conversation.conversation_id)
-        opening = UserMessage(_next_id(history), turn_id, start.parts, now_ms())
+        next_id = self._conversations.next_message_id(conversation.conversation_id)
+        opening = UserMessage(next_id, turn_id, start.parts, now_ms())
         inbox = _Inbox()
         request = await self._freeze(
             conversation, turn_id, settings, role, start.model, history=(*history, opening), inbox=inbox
@@ -347,8 +348,8 @@ class Turns:
     async def _keep_untaken(self, active: _Active) -> None:
         """Steering messages that came too late for this turn stay in the transcript: the next turn sees them."""
         for message in active.inbox.take():
-            history = self._conversations.transcript(active.record.conversation_id)
-            kept = msgspec.structs.replace(message, message_id=_next_id(history))
+            next_id = self._conversations.next_message_id(active.record.conversation_id)
+            kept = msgspec.structs.replace(message, message_id=next_id)
             await active.request.journal.record(SteeringTaken(kept))
 
     def _stop(self, active: _Active) -> None:
@@ -370,10 +371,6 @@ class Turns:
 
 def _ending(record: TurnRecord, edges: WindowEdges) -> TurnCompleted | TurnFailed:
     return (TurnFailed if record.outcome == "error" else TurnCompleted)(record, edges)
-
-
-def _next_id(history: tuple[Message, ...]) -> str:
-    return message_id(message_ordinal(history[-1].message_id) + 1 if history else 0)
 
 
 def _check_role(role: str) -> None:
