@@ -3,6 +3,8 @@
 import argparse
 import gc
 import json
+import os
+import platform
 import tempfile
 from collections import defaultdict
 from collections.abc import Generator, Sequence
@@ -45,6 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     with installed() as environment, stage(environment) as (server, floor, provider):
         measured = measure(environment / "bin" / "python", (server, floor), provider, repeats)
         facts = check_facts(server, measured[server.name])
+    say(f"Python {platform.python_version()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
     say(table(measured[server.name], measured[floor.name]))
     say("\n".join(f"{'holds' if fact.holds else 'WRONG'}: {fact.text}" for fact in facts))
     keep(ROOT / "bench" / "results", measured[server.name], measured[floor.name], facts)
@@ -85,6 +88,7 @@ def measure(python: Path, agents: Sequence[Agent], provider: Provider, repeats: 
         scenarios.start(agent, provider, defaultdict(list))
     for _, agent in product(range(repeats.starts), agents):
         scenarios.bare_interpreter(python, measured[agent.name])
+        scenarios.durable_write(agent.workspace.parent, measured[agent.name])
         scenarios.start(agent, provider, measured[agent.name])
         scenarios.start_in_haste(agent, provider, measured[agent.name])
     plan = (

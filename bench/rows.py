@@ -17,6 +17,7 @@ class Row(NamedTuple):
 
 ROWS = (
     Row("bare interpreter", "python -c pass"),
+    Row("durable write", "4 kB made durable"),
     Row("initialize", "spawn → initialize answered", aim=60, floor="bare interpreter"),
     Row("conversation", "spawn → first conversation", aim=150, floor="bare interpreter"),
     Row("conversation, processor", "the same, processor time"),

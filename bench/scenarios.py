@@ -48,6 +48,16 @@ def bare_interpreter(python: Path, samples: Samples) -> None:
     samples["bare interpreter"].append(_ms(begun, time.monotonic_ns()))
 
 
+def durable_write(place: Path, samples: Samples) -> None:
+    """What the disk needs to keep 4 kB: every stored step of a turn waits for at least this."""
+    with (place / "durable").open("wb", buffering=0) as file:
+        for _ in range(10):
+            begun = time.monotonic_ns()
+            os.pwrite(file.fileno(), b"x" * 4096, 0)
+            os.fdatasync(file.fileno())
+            samples["durable write"].append(_ms(begun, time.monotonic_ns()))
+
+
 def start(agent: Agent, provider: Provider, samples: Samples) -> None:
     """From nothing to the first request, sent when the agent has nothing left to do."""
     with Client(agent) as client:

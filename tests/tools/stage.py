@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tinsmith.domain.cancel import CancelToken
-from tinsmith.domain.change import ApplyResult, FileChange, Snapshot
+from tinsmith.domain.change import ApplyResult, FileChange, Refreshed, Snapshot
 from tinsmith.domain.errors import ToolError
 from tinsmith.domain.policy import Access
 from tinsmith.domain.ports import Documents, NoDocuments
@@ -27,6 +27,12 @@ class Buffers:
         if text is None:
             return None
         return Snapshot(path, text, text_hash(text), "buffer", dominant_eol(text), is_dirty=True)
+
+    def open_paths(self) -> tuple[str, ...]:
+        return ()
+
+    async def refresh(self, disk_hashes):
+        return Refreshed()
 
     def unsaved(self) -> tuple[str, ...]:
         return tuple(self.texts)

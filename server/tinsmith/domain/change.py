@@ -58,6 +58,13 @@ class ApplyResult(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+class Refreshed(msgspec.Struct, frozen=True):
+    """Open documents whose file changed behind the editor: read again by it, or not because they hold unsaved text."""
+
+    reloaded: tuple[str, ...] = ()
+    conflicting: tuple[str, ...] = ()
+
+
 class ChangedFile(msgspec.Struct, frozen=True):
     """One file that a turn changed, summed over the turn. `added` and `removed` count lines."""
 

@@ -3,12 +3,12 @@
 Each docstring is the contract: what may be raised, what the caller may assume.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
-from tinsmith.domain.change import ApplyResult, FileChange, Snapshot
+from tinsmith.domain.change import ApplyResult, FileChange, Refreshed, Snapshot
 from tinsmith.domain.event import Body
 from tinsmith.domain.message import Message, ModelDelta, UserMessage
 from tinsmith.domain.policy import PermissionAnswer, PermissionQuestion, Rule
@@ -100,6 +100,14 @@ class Documents(Protocol):
         """Absolute paths of the open documents whose text is not on disk."""
         ...
 
+    def open_paths(self) -> tuple[str, ...]:
+        """Absolute paths of every open document."""
+        ...
+
+    async def refresh(self, disk_hashes: Mapping[str, str]) -> Refreshed:
+        """Tell the editor what is on disk now, by path: it reads a clean document again that differs from its file."""
+        ...
+
     async def apply(self, label: str, turn_id: str, changes: Sequence[FileChange]) -> tuple[ApplyResult, ...]:
         """Apply the changes to open documents, all or none, each only if its text still has `before.hash`.
 
@@ -116,6 +124,12 @@ class NoDocuments:
 
     def unsaved(self) -> tuple[str, ...]:
         return ()
+
+    def open_paths(self) -> tuple[str, ...]:
+        return ()
+
+    async def refresh(self, disk_hashes: Mapping[str, str]) -> Refreshed:
+        return Refreshed()
 
     async def apply(self, label: str, turn_id: str, changes: Sequence[FileChange]) -> tuple[ApplyResult, ...]:
         raise LookupError("no document is open")

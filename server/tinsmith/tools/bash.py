@@ -3,6 +3,7 @@
 import os
 import signal
 
+from tinsmith.domain.change import Refreshed
 from tinsmith.domain.errors import ToolError
 from tinsmith.domain.policy import Access, CommandSubject
 from tinsmith.domain.tool import CallScope, ToolResult
@@ -44,10 +45,12 @@ async def run(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> T
         timeout=arguments.timeout_s,
     )
     finished = await ports.runner.run(command, cancel=scope.cancel, show=scope.output, secrets=ports.secrets)
+    refreshed = await ports.snapshots.refresh()
     outcome = finished.outcome
     has_ended = isinstance(outcome, Exited)
+    notes = _document_notes(unsaved, refreshed, scope.root) + _process_notes(finished)
     return ToolResult(
-        f"{_outcome_line(finished)}\n{_notes(finished, unsaved, scope.root)}{finished.output.text or '(no output)'}",
+        f"{_outcome_line(finished)}\n{notes}{finished.output.text or '(no output)'}",
         ok=has_ended and outcome.code == 0,
         is_cancelled=isinstance(outcome, Cancelled),
         mutation_state="attempted" if has_ended else "unknown",
@@ -94,12 +97,24 @@ def _error_code(finished: Finished) -> str:
             return "cancelled"
 
 
-def _notes(finished: Finished, unsaved: tuple[str, ...], root: str) -> str:
+def _document_notes(unsaved: tuple[str, ...], refreshed: Refreshed, root: str) -> str:
+    """What a command and the open documents do not know of each other."""
+    found = (
+        ("open with unsaved changes, so the command saw older text on disk", unsaved),
+        ("changed on disk and read again by the editor, so read before the next edit", refreshed.reloaded),
+        ("changed on disk, but open with unsaved text that stays; ask the user which counts", refreshed.conflicting),
+    )
+    return "".join(f"note: {what}: {_names(paths, root)}\n" for what, paths in found if paths)
+
+
+def _names(paths: tuple[str, ...], root: str) -> str:
+    names = [printable(os.path.relpath(path, root)) for path in paths[:_NAMED_DOCUMENTS]]
+    more = f" and {len(paths) - len(names)} more" if len(paths) > len(names) else ""
+    return ", ".join(names) + more
+
+
+def _process_notes(finished: Finished) -> str:
     notes: list[str] = []
-    if unsaved:
-        names = [printable(os.path.relpath(path, root)) for path in unsaved[:_NAMED_DOCUMENTS]]
-        more = f" and {len(unsaved) - len(names)} more" if len(unsaved) > len(names) else ""
-        notes.append(f"open with unsaved changes, so the command saw older text on disk: {', '.join(names)}{more}")
     if finished.leftovers:
         notes.append(f"{finished.leftovers} background process(es) still ran when the command ended and were stopped")
     if finished.survivors:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from tinsmith.domain.change import ApplyResult, FileChange, Snapshot
+from tinsmith.domain.change import ApplyResult, FileChange, Refreshed, Snapshot
+from tinsmith.domain.errors import ToolError
 from tinsmith.domain.ports import Documents
 from tinsmith.workspace.files import StaleError, check_unchanged, read_file, write_file
 
@@ -50,6 +51,13 @@ class Snapshots:
             results[change.path] = ApplyResult(change.path, "applied", change.after_hash)
         return tuple(results[change.path] for change in changes)
 
+    async def refresh(self) -> Refreshed:
+        """After something may have written to disk: have the editor read again what is open and clean."""
+        paths = self._documents.open_paths()
+        if not paths:
+            return Refreshed()
+        return await self._documents.refresh(await self.off_loop(_hashes, paths))
+
     async def off_loop(
         self, function: Callable[_Given, _Result], *args: _Given.args, **kwargs: _Given.kwargs
     ) -> _Result:
@@ -74,3 +82,14 @@ class Snapshots:
     def _write(self, change: FileChange) -> None:
         with self._writing:
             write_file(change)
+
+
+def _hashes(paths: Sequence[str]) -> dict[str, str]:
+    """The hash of each file that can be read."""
+    hashes: dict[str, str] = {}
+    for path in paths:
+        try:
+            hashes[path] = read_file(path).hash
+        except ToolError:  # gone, or no text: then the buffer is all there is
+            continue
+    return hashes

@@ -1,8 +1,8 @@
 """The editor as the agent needs it: its open documents, its guarded edits, and the person in front of it."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
+from typing import TypeVar, cast, get_args
 
 import msgspec
 
@@ -10,7 +10,7 @@ from tinsmith.adapters.lsp import wire
 from tinsmith.adapters.lsp.convert import wire_question
 from tinsmith.adapters.lsp.documents import OpenDocuments
 from tinsmith.adapters.lsp.transport import RequestError, Transport
-from tinsmith.domain.change import ApplyResult, FileChange, Snapshot
+from tinsmith.domain.change import ApplyResult, ApplyStatus, FileChange, Refreshed, Snapshot
 from tinsmith.domain.errors import TransportError
 from tinsmith.domain.ids import new_id
 from tinsmith.domain.policy import (
@@ -23,25 +23,27 @@ from tinsmith.domain.policy import (
     ToolSubject,
 )
 
+Answered = TypeVar("Answered")
+
 APPLY_TIMEOUT = 30.0
 """Seconds an editor may take to apply an edit; it cannot while its user is at a prompt."""
-SYNC_TIMEOUT = 2.0
+RELOAD_TIMEOUT = 5.0
+"""Seconds an editor may take to read a file again."""
+SYNC_TIMEOUT = 1.0
 """Seconds until an applied edit must have come back as a change of the document."""
 
 
 class Editor:
-    """The Documents and the Prompter of a client that speaks `agent/*`; a plain client has neither."""
+    """The Documents and the Prompter of a client.
 
-    def __init__(
-        self,
-        transport: Transport,
-        documents: OpenDocuments,
-        capability: wire.AgentCapability | None,
-    ) -> None:
+    One that speaks `agent/applyEdits` compares the hashes itself; for any other `workspace/applyEdit` is
+    followed by a look at what came of it, because its `applied: true` proves nothing.
+    """
+
+    def __init__(self, transport: Transport, documents: OpenDocuments, capability: wire.AgentCapability | None) -> None:
         self._transport = transport
         self._documents = documents
-        self._can_apply = capability is not None and capability.apply_edits is not None
-        self._can_ask = capability is not None and capability.permissions is not None
+        self._capability = capability or wire.AgentCapability()
 
     def find(self, path: str) -> Snapshot | None:
         return self._documents.snapshot(path)
@@ -49,22 +51,41 @@ class Editor:
     def unsaved(self) -> tuple[str, ...]:
         return tuple(path for path, document in self._documents.items() if document.is_dirty)
 
+    def open_paths(self) -> tuple[str, ...]:
+        return tuple(path for path, _ in self._documents.items())
+
+    async def refresh(self, disk_hashes: Mapping[str, str]) -> Refreshed:
+        reloaded: list[str] = []
+        conflicting: list[str] = []
+        for path, document in self._documents.items():
+            disk_hash = disk_hashes.get(path)
+            if disk_hash is None or disk_hash in {document.hash, document.saved_hash}:
+                continue
+            if document.is_dirty or not await self._reload(path, document.uri, disk_hash):
+                conflicting.append(path)
+            else:
+                reloaded.append(path)
+            document.saved_hash = disk_hash
+        return Refreshed(tuple(reloaded), tuple(conflicting))
+
     async def apply(self, label: str, turn_id: str, changes: Sequence[FileChange]) -> tuple[ApplyResult, ...]:
-        if not self._can_apply:
-            reason = "this editor cannot apply guarded edits; ask the user to save and close the file, then edit again"
-            return tuple(ApplyResult(change.path, "rejected", reason=reason) for change in changes)
-        params = wire.ApplyEditsParams(new_id("d"), label, turn_id, tuple(map(self._document_edit, changes)))
-        answer = await self._ask_to_apply(params)
+        if self._capability.apply_edits is None:
+            return await self._apply_plainly(label, changes)
+        edits = tuple(map(self._document_edit, changes))
+        params = wire.ApplyEditsParams(new_id("d"), label, turn_id, edits)
+        answer = await self._ask_to_apply("agent/applyEdits", params, wire.ApplyEditsResult)
         by_uri = {status.uri: status for status in answer.documents}
-        return tuple(
-            [
-                await self._result(change, by_uri.get(edit.uri), is_applied=answer.applied)
-                for change, edit in zip(changes, params.documents, strict=True)
-            ]
-        )
+        results: list[ApplyResult] = []
+        for change, edit in zip(changes, edits, strict=True):
+            status = by_uri.get(edit.uri)
+            if answer.applied and status is not None and status.status == "applied":
+                results.append(await self._verified(change))
+            else:
+                results.append(self._refused(change, status.status if status else "rejected"))
+        return tuple(results)
 
     async def ask(self, question: PermissionQuestion) -> PermissionAnswer | None:
-        if not self._can_ask:
+        if self._capability.permissions is None:
             return await self._ask_plainly(question)
         try:
             answer = await self._transport.request(
@@ -73,6 +94,30 @@ class Editor:
         except (RequestError, msgspec.DecodeError):
             return None
         return PermissionAnswer(answer.option_id, answer.feedback)
+
+    async def _reload(self, path: str, uri: str, disk_hash: str) -> bool:
+        """Whether the editor has read the file again and says so by a change of the document."""
+        if self._capability.reload_document is None:
+            return await self._arrives(path, disk_hash)
+        params = wire.ReloadDocumentParams(uri, disk_hash)
+        try:
+            answer = await self._transport.request(
+                "agent/reloadDocument", params, wire.ReloadDocumentResult, RELOAD_TIMEOUT
+            )
+        except (RequestError, TimeoutError, msgspec.DecodeError):
+            return False
+        return answer.reloaded and await self._arrives(path, disk_hash)
+
+    async def _apply_plainly(self, label: str, changes: Sequence[FileChange]) -> tuple[ApplyResult, ...]:
+        edits = tuple(map(self._document_edit, changes))
+        documents = tuple(
+            wire.TextDocumentEdit(wire.VersionedIdentifier(edit.uri, edit.expect.version), edit.edits) for edit in edits
+        )
+        params = wire.ApplyEditParams(label, wire.WorkspaceEdit(documents))
+        answer = await self._ask_to_apply("workspace/applyEdit", params, wire.ApplyEditResult)
+        if not answer.applied:
+            return tuple(self._refused(change, "rejected", answer.failure_reason) for change in changes)
+        return tuple([await self._verified(change) for change in changes])
 
     async def _ask_plainly(self, question: PermissionQuestion) -> PermissionAnswer | None:
         """As a message with buttons, for an editor that knows no more."""
@@ -86,11 +131,11 @@ class Editor:
             answer = await self._transport.request("window/showMessageRequest", params, _DISMISSIBLE)
         except (RequestError, msgspec.DecodeError):
             return None
-        return PermissionAnswer(by_label.get(answer.title, "")) if answer else PermissionAnswer("")
+        return PermissionAnswer(by_label.get(answer.title, "") if answer else "")
 
-    async def _ask_to_apply(self, params: wire.ApplyEditsParams) -> wire.ApplyEditsResult:
+    async def _ask_to_apply(self, method: str, params: object, result_type: type[Answered]) -> Answered:
         try:
-            return await self._transport.request("agent/applyEdits", params, wire.ApplyEditsResult, APPLY_TIMEOUT)
+            return await self._transport.request(method, params, result_type, APPLY_TIMEOUT)
         except TimeoutError as error:
             raise TransportError(
                 "editorSilent",
@@ -116,18 +161,20 @@ class Editor:
             wire.AfterHash(change.after_hash),
         )
 
-    async def _result(self, change: FileChange, status: wire.DocumentStatus | None, *, is_applied: bool) -> ApplyResult:
-        if status is None or not is_applied or status.status != "applied":
-            word = status.status if status is not None and status.status in _REFUSALS else "rejected"
-            now = self._documents.at(change.path)
-            return ApplyResult(change.path, word, now.hash if now else "")  # pyright: ignore[reportArgumentType]
+    def _refused(self, change: FileChange, status: str, reason: str = "") -> ApplyResult:
+        known = cast("ApplyStatus", status) if status in get_args(ApplyStatus) else "rejected"
+        document = self._documents.at(change.path)
+        return ApplyResult(change.path, known, document.hash if document else "", reason=reason)
+
+    async def _verified(self, change: FileChange) -> ApplyResult:
+        """What an edit that the editor calls applied came to, as far as the document itself tells."""
         is_there = await self._arrives(change.path, change.after_hash)
-        if not is_there:
-            return ApplyResult(change.path, "unverified", status.hash or "", is_dirty=True)
-        return ApplyResult(change.path, "applied", change.after_hash, is_dirty=True)
+        document = self._documents.at(change.path)
+        found = document.hash if document else ""
+        return ApplyResult(change.path, "applied" if is_there else "unverified", found, is_dirty=True)
 
     async def _arrives(self, path: str, expected: str) -> bool:
-        """Wait until the document, as the editor tells us, is what the edit made of it."""
+        """Wait until the document, as the editor tells us, has this hash."""
         try:
             async with asyncio.timeout(SYNC_TIMEOUT):
                 while True:
@@ -152,4 +199,3 @@ def _shown(subject: Subject) -> str:
 
 
 _DISMISSIBLE = cast("type[wire.MessageAction | None]", wire.MessageAction | None)
-_REFUSALS = frozenset({"stale", "missing", "readOnly", "rejected", "hashMismatch"})

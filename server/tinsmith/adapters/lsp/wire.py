@@ -102,6 +102,7 @@ class AgentCapability(Wire, frozen=True):
     permissions: dict[str, Any] | None = None
     input: dict[str, Any] | None = None
     document_state: dict[str, Any] | None = None
+    reload_document: dict[str, Any] | None = None
     stream: StreamCapability = StreamCapability()
     opt_out: tuple[str, ...] = ()
     client_name: str = ""
@@ -326,6 +327,43 @@ class DocumentStatus(Wire, frozen=True):
 class ApplyEditsResult(Wire, frozen=True):
     applied: bool
     documents: tuple[DocumentStatus, ...] = ()
+
+
+class ReloadDocumentParams(Wire, frozen=True, omit_defaults=False):
+    """`agent/reloadDocument`: the file of an open document has this text now; a clean document is read again."""
+
+    uri: str
+    disk_hash: str
+
+
+class ReloadDocumentResult(Wire, frozen=True):
+    reloaded: bool = False
+
+
+class VersionedIdentifier(Wire, frozen=True, omit_defaults=False):
+    uri: str
+    version: int | None
+
+
+class TextDocumentEdit(Wire, frozen=True, omit_defaults=False):
+    text_document: VersionedIdentifier
+    edits: tuple[TextEdit, ...]
+
+
+class WorkspaceEdit(Wire, frozen=True, omit_defaults=False):
+    document_changes: tuple[TextDocumentEdit, ...]
+
+
+class ApplyEditParams(Wire, frozen=True, omit_defaults=False):
+    """LSP's own `workspace/applyEdit`, for a client without `agent/applyEdits`."""
+
+    label: str
+    edit: WorkspaceEdit
+
+
+class ApplyEditResult(Wire, frozen=True):
+    applied: bool = False
+    failure_reason: str = ""
 
 
 class Snapshot(Wire, frozen=True, omit_defaults=False):
