@@ -151,6 +151,7 @@ async def open_runtime(
     threads = ThreadPoolExecutor(BLOCKING_THREADS, thread_name_prefix="blocking")
     store = storage or await asyncio.get_running_loop().run_in_executor(threads, lambda: Store.open(directories.store))
     http = HttpClient()
+    failure: AgentError | None = None
     try:
         journal = Journal(store, epoch or new_id("s"))
         settings = await asyncio.get_running_loop().run_in_executor(
@@ -173,8 +174,12 @@ async def open_runtime(
             )
             try:
                 yield runtime
+            except AgentError as error:  # a group of one would hide what it says
+                failure = error
             finally:
                 await runtime.close()
+        if failure is not None:
+            raise failure
     finally:
         await http.aclose()
         await store.close()
