@@ -23,10 +23,10 @@ _RESULT = b'"role":"tool"'
 
 
 class Plan(NamedTuple):
-    """What to answer. `rounds` of calls were answered before, in this turn."""
+    """What to answer, how many of it or how long. `rounds` of calls were answered before, in this turn."""
 
     kind: Kind
-    count: int
+    number: int
     rounds: int
 
 
@@ -40,14 +40,16 @@ def plan_of(body: bytes) -> Plan:
 def blocks_of(plan: Plan) -> tuple[bytes, ...]:
     """The writes of a whole answer. A paced or silent one begins with these and goes on differently."""
     match plan:
-        case Plan("read" | "bash" | "sleep", count, rounds) if rounds < (1 if plan.kind == "sleep" else count):
+        case Plan("read" | "bash", number, rounds) if rounds < number:
+            events = _call(plan)
+        case Plan("sleep", rounds=0):
             events = _call(plan)
         case Plan("paced"):
             return (HEAD + _delta({"role": "assistant", "content": ""}),)
         case Plan("silent"):
-            return (HEAD + b"".join(text_event(f"word{number} ") for number in range(3)),)
-        case Plan(kind, count):
-            events = [text_event(f"word{number} ") for number in range(count if kind == "text" else 3)]
+            return (HEAD + b"".join(_words(3)),)
+        case Plan(kind, number):
+            events = _words(number if kind == "text" else 3)
     closed = [HEAD, *events, end_events("tool_calls" if b"tool_calls" in events[0] else "stop")]
     return tuple(b"".join(closed[start : start + BLOCK]) for start in range(0, len(closed), BLOCK))
 
@@ -69,11 +71,15 @@ def end_events(reason: str) -> bytes:
     )
 
 
+def _words(count: int) -> list[bytes]:
+    return [text_event(f"word{number} ") for number in range(count)]
+
+
 def _call(plan: Plan) -> list[bytes]:
     name, arguments = {
         "read": ("read", {"path": f"f{plan.rounds % READABLE_FILES}.txt"}),
         "bash": ("bash", {"command": f"true {plan.rounds}"}),
-        "sleep": ("bash", {"command": f"sleep {plan.count}", "timeout_s": 3600}),
+        "sleep": ("bash", {"command": f"sleep {plan.number}", "timeout_s": 3600}),
     }[plan.kind]
     opened = {"index": 0, "id": f"call_{plan.rounds}", "type": "function", "function": {"name": name, "arguments": ""}}
     filled = {"index": 0, "function": {"arguments": json.dumps(arguments)}}

@@ -14,7 +14,7 @@ import msgspec
 
 DEADLINE = 60.0
 """Seconds that anything may take before the run is given up."""
-AGENT = {"versions": [1], "applyEdits": {}, "permissions": {}, "clientName": "bench"}
+AGENT: dict[str, Any] = {"versions": [1], "applyEdits": {}, "permissions": {}, "clientName": "bench"}
 
 
 class Frame(NamedTuple):
@@ -87,8 +87,8 @@ class Client:
 
     def initialize(self) -> int:
         """The opening of a session; when the answer came."""
-        capabilities = {"general": {"positionEncodings": ["utf-8"]}, "experimental": {"agent": AGENT}}
-        parameters = {
+        capabilities: dict[str, Any] = {"general": {"positionEncodings": ["utf-8"]}, "experimental": {"agent": AGENT}}
+        parameters: dict[str, Any] = {
             "processId": os.getpid(),
             "rootUri": self._agent.workspace.as_uri(),
             "capabilities": capabilities,

@@ -131,7 +131,7 @@ def _answer(connection: socket.socket, request: _Request) -> tuple[int, int, int
             connection.recv(1)
             return first, last, time.monotonic_ns()
         if plan.kind == "paced":
-            last = _pace(connection, plan.count)
+            last = _pace(connection, plan.number)
     except ConnectionError:
         return first, last, time.monotonic_ns()
     return first, last, 0

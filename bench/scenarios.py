@@ -18,6 +18,8 @@ Samples = defaultdict[str, list[float]]
 """Row name → what was measured."""
 DELTAS = 5_000
 PACED = 200
+PAUSE = 0.01
+"""Seconds of silence before a cancel; after a longer one the machine itself must wake up first."""
 ROUNDS = 10
 
 _sleeps = itertools.count(os.getpid() * 1_000_000)  # seconds that no other command on this machine sleeps for
@@ -66,6 +68,8 @@ def start(agent: Agent, provider: Provider, samples: Samples) -> None:
         samples["conversation, processor"].append(1000 * processor_seconds(client.pid))
         settle(client.pid)
         samples["memory, conversation open"].append(resident(client.pid))
+        for _ in range(3):  # wakes the machine, which sleeps deeper the longer it had nothing to do
+            client.request("agent/conversationList", {})
         turn = client.turn("bench:text:20")
         (completion,) = provider.take()
         samples["first prompt"].append(_ms(turn.sent_at, completion.arrived))
@@ -136,7 +140,7 @@ def cancel_silence(session: Session) -> None:
     """A cancel while the provider says nothing."""
     begun = session.begin("bench:silent:1")
     session.until(is_event(b"textDelta"))
-    settle(session.pid)
+    time.sleep(PAUSE)
     asked = session.cancel()
     turn = session.end(begun)
     (completion,) = session.provider.take()
@@ -149,7 +153,7 @@ def cancel_command(session: Session) -> None:
     seconds = next(_sleeps)
     begun = session.begin(f"bench:sleep:{seconds}")
     wait_for_process(str(seconds))
-    settle(session.pid)
+    time.sleep(PAUSE)
     asked = session.cancel()
     turn = session.end(begun)
     session.samples["processes left"].append(len(processes_with(str(seconds))))
