@@ -31,6 +31,8 @@ from tinsmith.workspace.identity import look_at_project
 _log = logging.getLogger(__name__)
 
 BLOCKING_THREADS = 4
+WARM_DELAY = 0.05
+"""Seconds after the start in which the interpreter belongs to the client's first requests."""
 STOP_TIMEOUT = 2.5
 """Seconds that running turns have to write their end before the store is closed."""
 
@@ -102,7 +104,8 @@ class Runtime:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def warm(self) -> None:
-        """Import what the first turn needs, off the loop, in the idle moment after the start."""
+        """Import what the first turn needs, off the loop, in the idle moment after the first conversation is there."""
+        await asyncio.sleep(WARM_DELAY)
         await self.off_loop(self._http.warm)
 
     async def inspect(self, what: str, conversation_id: str) -> Any:

@@ -1,4 +1,4 @@
-"""What protocol.md says about the wire by itself: tables of fields, and the hash of the schema. Pure, but for the command.
+"""What protocol.md says of the wire by itself: tables of fields, the hash of the schema. Pure, but for the command.
 
 `python -m tests.docs.reference` brings protocol.md, the announced hash and the golden files up to date after a
 change of wire.py. The meaning of a field is written by hand in its row and survives.
@@ -39,6 +39,8 @@ RESULTS: dict[str, Any] = {
 ASKED: dict[str, tuple[Any, Any]] = {
     "agent/requestPermission": (wire.RequestPermissionParams, wire.RequestPermissionResult),
     "agent/applyEdits": (wire.ApplyEditsParams, wire.ApplyEditsResult),
+    "agent/reloadDocument": (wire.ReloadDocumentParams, wire.ReloadDocumentResult),
+    "workspace/applyEdit": (wire.ApplyEditParams, wire.ApplyEditResult),
 }
 """What a client is asked, and what it answers."""
 
@@ -89,7 +91,7 @@ def _table(block: re.Match[str]) -> str:
         return "\n".join(["| type | fields |", "|---|---|", *rows]) + "\n"
     meanings = {row["field"]: row["meaning"] for row in map(_ROW.match, block["table"].splitlines()) if row}
     rows = [
-        f"| `{field.encode_name}{'' if field.required else '?'}` | {_value(field)} | {meanings.get(field.encode_name, '')} |"
+        f"| `{_told(field)}` | {_value(field)} | {meanings.get(field.encode_name, '')} |"
         for field in own_fields(messages()[names[0]])
     ]
     return "\n".join(["| field | type | meaning |", "|---|---|---|", *rows]) + "\n"
@@ -109,13 +111,17 @@ def _names(kind: type[wire.Wire]) -> tuple[str, ...]:
 
 def _shape(kind: type[wire.Wire]) -> str:
     fields = own_fields(kind)
-    return ", ".join(f"`{field.encode_name}{'' if field.required else '?'}` {_value(field)}" for field in fields)
+    return ", ".join(f"`{_told(field)}` {_value(field)}" for field in fields)
+
+
+def _told(field: types.Field) -> str:
+    return field.encode_name + ("" if field.required else "?")
 
 
 def _value(field: types.Field) -> str:
     """The type of a field, and its default where that says something."""
     default = field.default
-    says_something = default not in (types.NODEFAULT, None, "", (), msgspec.UNSET) if not field.required else False
+    says_something = default not in (msgspec.NODEFAULT, None, "", (), msgspec.UNSET) if not field.required else False
     return _name(field.type) + (f" = `{msgspec.json.encode(default).decode()}`" if says_something else "")
 
 

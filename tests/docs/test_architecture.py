@@ -4,7 +4,6 @@ import re
 import tomllib
 
 import pytest
-
 from tests.docs.pages import ROOT, code, definitions, page, rows, section
 
 ARCHITECTURE = page("ARCHITECTURE.md")

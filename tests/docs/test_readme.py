@@ -5,8 +5,8 @@ import json
 import re
 
 import pytest
-
 from tests.docs.pages import PAGES, ROOT, anchors, code, page, rows, section
+
 from tinsmith import cli
 from tinsmith.adapters.headless import EXIT_CODES, USAGE_ERROR
 from tinsmith.config.layers import default_tree, fixed_paths, value_at
@@ -74,7 +74,9 @@ def test_the_exit_codes():
 
 def test_the_commands_of_neovim():
     named = {name for piece in code(README) for name in re.findall(r"^:Tinsmith (\w+)", piece)}
-    table = re.search(r"local subcommands = \{(.*?)^\}", page("clients/neovim/lua/tinsmith/command.lua"), re.S | re.M)
+    table = re.search(
+        r"local subcommands = \{(.*?)^\}", page("clients/neovim/lua/tinsmith/command.lua"), re.DOTALL | re.MULTILINE
+    )
     assert named == set(re.findall(r"^  (\w+) = \{", table[1], re.MULTILINE))
 
 
@@ -83,7 +85,7 @@ def test_the_settings_and_their_defaults():
     assert told.keys() - {"models.<role>"} == fixed_paths()
     for path in fixed_paths():
         value = value_at(default_tree(), path)
-        assert told[path] in {"absent" if value is None else value, json.dumps(value)}, path
+        assert told[path] in ("absent" if value is None else value, json.dumps(value)), path
 
 
 @pytest.mark.parametrize(

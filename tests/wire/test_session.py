@@ -168,7 +168,7 @@ async def test_inspect_shows_what_the_model_will_see(connect, workspace):
         assert kinds == ["system", "tool", "tool", "tool", "tool", "user", "assistant", "toolResult", "assistant"]
         assert context["tokens"] == sum(part["tokens"] for part in context["parts"]) > 0
         messages = await client.request("agent/inspect", {"what": "messages"})
-        assert [each["type"] for each in messages["messages"]] == ["user", "assistant", "tool", "assistant"]
+        assert [each["kind"] for each in messages["messages"]] == ["user", "assistant", "toolResult", "assistant"]
         with pytest.raises(RpcError, match="Cannot inspect 'nothing'"):
             await client.request("agent/inspect", {"what": "nothing"})
 

@@ -44,6 +44,8 @@ async def _examine_model(runtime: Runtime) -> bool:
         choice = runtime.models.choose(settings, settings.active_role, "")
     except AgentError as error:
         _say(False, error.message)
+        for local in await runtime.models.find_local():
+            _say(True, f"{local.name} answers: TINSMITH_BASE_URL={local.base_url} TINSMITH_MODEL={local.model}")
         return False
     _say(True, f"model {choice.model} (from {choice.key}), dialect {settings.llm_config.dialect}")
     if settings.llm_config.dialect != "chat_completions":

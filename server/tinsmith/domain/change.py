@@ -59,9 +59,13 @@ class ApplyResult(msgspec.Struct, frozen=True):
 
 
 class Refreshed(msgspec.Struct, frozen=True):
-    """Open documents whose file changed behind the editor: read again by it, or not because they hold unsaved text."""
+    """Open documents whose file changed behind the editor.
+
+    `reloaded` were read again by it, `outdated` were not although they are clean, `conflicting` hold unsaved text.
+    """
 
     reloaded: tuple[str, ...] = ()
+    outdated: tuple[str, ...] = ()
     conflicting: tuple[str, ...] = ()
 
 

@@ -123,12 +123,3 @@ class InternalError(AgentError):
     """A bug of ours; `data.errorId` finds the traceback in the log."""
 
     kind = "internal"
-
-
-def normalise(error: BaseException) -> ErrorRecord:
-    """Any exception as a record: ours as they are, a cancellation as `cancelled`, the rest as `internal`."""
-    if isinstance(error, AgentError):
-        return error.record()
-    if type(error).__name__ == "CancelledError":
-        return Cancelled().record()
-    return ErrorRecord("internal", "internal", f"An internal error occurred ({type(error).__name__}).")

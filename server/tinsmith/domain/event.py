@@ -14,7 +14,7 @@ from tinsmith.domain.message import AssistantMessage, ToolMessage, Usage, UserMe
 from tinsmith.domain.tool import Location
 from tinsmith.domain.turn import CallRecord, TurnRecord, WindowEdges
 
-ConversationState = Literal["idle", "running", "waiting"]
+ConversationState = Literal["idle", "running"]
 Severity = Literal["info", "warning", "error"]
 
 

@@ -50,8 +50,9 @@ class HttpResponse:
         """
         import httpx
 
+        is_plain = "content-encoding" not in self.headers
         try:
-            async for chunk in self._response.aiter_bytes():
+            async for chunk in self._response.aiter_raw() if is_plain else self._response.aiter_bytes():
                 yield chunk
         except httpx.HTTPError as error:
             raise _broken(self._host) from error

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from tinsmith.domain.conversation import Conversation
 from tinsmith.domain.message import AssistantMessage, Message, TextPart, ToolMessage, UserMessage
@@ -54,13 +55,39 @@ def view_of(request: TurnRequest) -> View:
     )
 
 
+class StoredMessage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One message of the transcript, whole and un-elided. `calls` are name and arguments by call id."""
+
+    message_id: str
+    turn_id: str
+    kind: str
+    text: str
+    reasoning: str = ""
+    calls: dict[str, dict[str, str]] = {}
+    call_id: str = ""
+    marks: tuple[str, ...] = ()
+
+
 def messages_view(conversation: Conversation, messages: tuple[Message, ...]) -> dict[str, Any]:
-    """The stored transcript, whole and un-elided."""
+    """The stored transcript."""
     return {
         "conversationId": conversation.conversation_id,
         "title": conversation.title,
-        "messages": [msgspec.to_builtins(message) for message in messages],
+        "messages": [_stored(message) for message in messages],
     }
+
+
+def _stored(message: Message) -> StoredMessage:
+    kind, _, text = _described(message)
+    stored = StoredMessage(message.message_id, message.turn_id, kind, text, marks=message.marks)
+    match message:
+        case AssistantMessage():
+            calls = {call.call_id: {"name": call.name, "arguments": call.arguments} for call in message.calls}
+            return replace(stored, text=message.text, reasoning=message.reasoning, calls=calls)
+        case ToolMessage():
+            return replace(stored, call_id=message.call_id)
+        case UserMessage():
+            return stored
 
 
 def _part(kind: str, label: str, text: str, tokens_per_char: float) -> ContextPart:

@@ -13,8 +13,3 @@ def api_key(variable: str) -> str | None:
 def secret_variables(configured: str) -> frozenset[str]:
     """The variables whose values no command and no text may get: the usual ones and the configured one."""
     return frozenset((*KEY_VARIABLES, configured))
-
-
-def secret_values(configured: str) -> tuple[str, ...]:
-    """The values that are to be replaced by a mark wherever they turn up."""
-    return tuple(value for name in secret_variables(configured) if (value := os.environ.get(name)) and len(value) >= 8)

@@ -9,10 +9,19 @@ from tinsmith.config.selection import find_keys, select_model
 from tinsmith.domain.errors import AgentError
 from tinsmith.domain.settings import LlmSettings, ModelChoice, Settings
 from tinsmith.llm.catalog import CatalogEntry, fetch_catalog
+from tinsmith.llm.discovery import find_local_servers, first_available
 from tinsmith.net.http import HttpClient
 from tinsmith.services.keys import api_key
 
 _log = logging.getLogger(__name__)
+
+
+class LocalProposal(msgspec.Struct, frozen=True):
+    """A local server that answers, and one of its models."""
+
+    name: str
+    base_url: str
+    model: str
 
 
 class Models:
@@ -39,6 +48,14 @@ class Models:
         entries = await fetch_catalog(self._http, settings, api_key)
         self._lists[settings.base_url or ""] = {entry.model_id: entry for entry in entries}
         return entries
+
+    async def find_local(self) -> tuple[LocalProposal, ...]:
+        """The servers that answer on their usual local ports, each with the model to begin with."""
+        found = await find_local_servers(self._http)
+        pairs = ((each.server, first_available(each.models)) for each in found)
+        return tuple(
+            LocalProposal(server.name, server.base_url, proposal.model_id) for server, proposal in pairs if proposal
+        )
 
     async def learn(self, settings: LlmSettings) -> None:
         """Fetch the list when it was not yet. A failure is not fatal: the sizes stay at their defaults."""

@@ -14,6 +14,7 @@ from tinsmith.domain.errors import InternalError, PersistenceError, SchemaError
 from tinsmith.domain.event import (
     Body,
     ConversationChanged,
+    Notice,
     SteeringTaken,
     TurnCancelRequested,
     TurnCompleted,
@@ -127,6 +128,7 @@ class Turns:
         self._instance = instance
         self._active: dict[str, _Active] = {}
         self._accepting = asyncio.Lock()
+        self._told_version = 0
         self._answers: OrderedDict[str, Accepted] = OrderedDict()
         self._cancelled_early: OrderedDict[str, None] = OrderedDict()
 
@@ -157,6 +159,7 @@ class Turns:
             if active.record.turn_id == turn_id and not active.has_begun:
                 active.has_begun = True
                 self._publish(active, active.started, ConversationChanged("running", active.started.title or None))
+                self._publish(active, *self._settings_problems())
                 self._spawn(self._run(active), f"turn {turn_id}")
                 self._spawn(self._models.learn(active.request.settings.llm_config), "model list")
                 return
@@ -358,6 +361,14 @@ class Turns:
             if active.has_begun:
                 self._publish(active, TurnCancelRequested())
         active.request.cancel.cancel()
+
+    def _settings_problems(self) -> tuple[Notice, ...]:
+        """What is wrong with the configuration, said once until it is another."""
+        effective = self._settings.effective
+        if effective.version == self._told_version:
+            return ()
+        self._told_version = effective.version
+        return tuple(Notice("warning", "settingsProblem", problem.text) for problem in effective.problems)
 
     def _find(self, conversation_id: str, turn_id: str) -> _Active | None:
         if not turn_id:

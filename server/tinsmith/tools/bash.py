@@ -102,6 +102,7 @@ def _document_notes(unsaved: tuple[str, ...], refreshed: Refreshed, root: str) -
     found = (
         ("open with unsaved changes, so the command saw older text on disk", unsaved),
         ("changed on disk and read again by the editor, so read before the next edit", refreshed.reloaded),
+        ("changed on disk, but the editor still shows the older text; ask the user to reload", refreshed.outdated),
         ("changed on disk, but open with unsaved text that stays; ask the user which counts", refreshed.conflicting),
     )
     return "".join(f"note: {what}: {_names(paths, root)}\n" for what, paths in found if paths)

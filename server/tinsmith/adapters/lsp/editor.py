@@ -56,17 +56,20 @@ class Editor:
 
     async def refresh(self, disk_hashes: Mapping[str, str]) -> Refreshed:
         reloaded: list[str] = []
+        outdated: list[str] = []
         conflicting: list[str] = []
         for path, document in self._documents.items():
             disk_hash = disk_hashes.get(path)
             if disk_hash is None or disk_hash in {document.hash, document.saved_hash}:
                 continue
-            if document.is_dirty or not await self._reload(path, document.uri, disk_hash):
+            if document.is_dirty:
                 conflicting.append(path)
-            else:
+            elif await self._reload(path, document.uri, disk_hash):
                 reloaded.append(path)
+            else:
+                outdated.append(path)
             document.saved_hash = disk_hash
-        return Refreshed(tuple(reloaded), tuple(conflicting))
+        return Refreshed(tuple(reloaded), tuple(outdated), tuple(conflicting))
 
     async def apply(self, label: str, turn_id: str, changes: Sequence[FileChange]) -> tuple[ApplyResult, ...]:
         if self._capability.apply_edits is None:

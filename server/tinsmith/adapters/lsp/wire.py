@@ -100,12 +100,9 @@ class AgentCapability(Wire, frozen=True):
     versions: tuple[int, ...] = (1,)
     apply_edits: dict[str, Any] | None = None
     permissions: dict[str, Any] | None = None
-    input: dict[str, Any] | None = None
-    document_state: dict[str, Any] | None = None
     reload_document: dict[str, Any] | None = None
     stream: StreamCapability = StreamCapability()
     opt_out: tuple[str, ...] = ()
-    client_name: str = ""
 
 
 class ExperimentalCapabilities(Wire, frozen=True):
@@ -405,7 +402,6 @@ class ConversationListResult(Wire, frozen=True, omit_defaults=False):
 
 class ConversationLoadParams(Wire, frozen=True):
     conversation_id: str
-    take_over: bool = False
 
 
 class Holder(Wire, frozen=True):
@@ -484,7 +480,6 @@ class RunTurnParams(Wire, frozen=True):
     model: str | None = None
     overrides: dict[str, Any] = {}
     workspace: str | None = None
-    work_done_token: int | str | None = None
 
 
 class RunTurnResult(Wire, frozen=True, omit_defaults=False):
@@ -525,8 +520,6 @@ class SubscribeResult(Wire, frozen=True):
 class InspectParams(Wire, frozen=True):
     what: str
     conversation_id: str | None = None
-    turn_id: str | None = None
-    item_id: str | None = None
 
 
 class ConfigGetParams(Wire, frozen=True):
@@ -585,7 +578,6 @@ class TurnStarted(TurnEvent, frozen=True, tag_field="type", tag="turnStarted"):
     text: str
     model: str
     role: str
-    replay: bool = False
 
 
 class TextDelta(TurnEvent, frozen=True, tag_field="type", tag="textDelta", omit_defaults=False):
@@ -620,7 +612,6 @@ class ToolUpdated(TurnEvent, frozen=True, tag_field="type", tag="toolUpdated"):
     locations: tuple[Location, ...] = ()
     result: str | UnsetType = UNSET
     mutation_state: str | UnsetType = UNSET
-    replay: bool = False
 
 
 class ToolOutput(TurnEvent, frozen=True, tag_field="type", tag="toolOutput", omit_defaults=False):
@@ -637,14 +628,12 @@ class ItemUpdated(TurnEvent, frozen=True, tag_field="type", tag="itemUpdated"):
 
     item_id: str
     item: Item
-    replay: bool = False
 
 
 class DiffUpdated(TurnEvent, frozen=True, tag_field="type", tag="diffUpdated"):
     """Every file the turn has changed so far."""
 
     files: tuple[FileDiff, ...]
-    replay: bool = False
 
 
 class UsageUpdated(TurnEvent, frozen=True, tag_field="type", tag="usageUpdated"):
@@ -652,41 +641,35 @@ class UsageUpdated(TurnEvent, frozen=True, tag_field="type", tag="usageUpdated")
     turn: Usage
     conversation: Usage
     context: ContextUse
-    replay: bool = False
 
 
 class ConversationUpdated(AgentEvent, frozen=True, tag_field="type", tag="conversationUpdated"):
     state: str
     title: str | UnsetType = UNSET
-    replay: bool = False
 
 
 class ConfigChanged(AgentEvent, frozen=True, tag_field="type", tag="configChanged"):
     """The configuration is another; `configGet` tells it, the next turn uses it."""
 
     version: int
-    replay: bool = False
 
 
 class ActivityUpdated(TurnEvent, frozen=True, tag_field="type", tag="activityUpdated"):
     """What the turn is doing: thinking, streaming, tool, idle, error, cancelling."""
 
     state: str
-    replay: bool = False
 
 
 class Retrying(TurnEvent, frozen=True, tag_field="type", tag="retrying", omit_defaults=False):
     attempt: int
     reason: str
     delay_ms: int
-    replay: bool = False
 
 
 class Notice(AgentEvent, frozen=True, tag_field="type", tag="notice"):
     severity: str
     code: str
     message: str
-    replay: bool = False
 
 
 class PermissionResolved(TurnEvent, frozen=True, tag_field="type", tag="permissionResolved"):
@@ -694,7 +677,6 @@ class PermissionResolved(TurnEvent, frozen=True, tag_field="type", tag="permissi
 
     request_key: str
     outcome: str
-    replay: bool = False
 
 
 class TurnUsage(Usage, frozen=True, omit_defaults=False):
@@ -711,7 +693,6 @@ class TurnEnded(TurnEvent, frozen=True, tag_field="type", tag="turnEnded"):
     files: tuple[FileDiff, ...] = ()
     message: str | UnsetType = UNSET
     error: ErrorRecord | UnsetType = UNSET
-    replay: bool = False
 
 
 WireEvent = (
