@@ -19,10 +19,10 @@ from tinsmith.services import inspection
 from tinsmith.services.approvals import Approvals
 from tinsmith.services.conversations import Conversations, own_lease
 from tinsmith.services.journal import Journal
-from tinsmith.services.keys import api_key, secret_variables
+from tinsmith.services.keys import api_key, redactor, secret_variables
 from tinsmith.services.models import Models
 from tinsmith.services.prompts import Scope
-from tinsmith.services.settings import SettingsService
+from tinsmith.services.settings import OffLoop, SettingsService
 from tinsmith.services.turns import Turns
 from tinsmith.store import Storage, Store
 from tinsmith.tools import builtin_tools
@@ -48,7 +48,7 @@ class Runtime:
         *,
         storage: Storage,
         tasks: asyncio.TaskGroup,
-        threads: ThreadPoolExecutor,
+        off_loop: OffLoop,
         http: HttpClient,
         llm: Model,
         settings: SettingsService,
@@ -58,8 +58,9 @@ class Runtime:
         prompter: Prompter,
     ) -> None:
         self._tasks = tasks
-        self._running: set[asyncio.Task[None]] = set()
-        self._threads = threads
+        self._running: set[asyncio.Task[Any]] = set()
+        self._is_closed = False
+        self.off_loop = off_loop
         self._http = http
         self.directories = directories
         self.settings = settings
@@ -81,27 +82,33 @@ class Runtime:
                 protected=(directories.data, directories.config),
             ),
             locate=self._locate,
+            redact=redactor(settings.effective.settings.llm_config.api_key_env),
             spawn=self.spawn,
             instance=journal.epoch,
         )
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Run a coroutine as a task that this runtime owns; it is cancelled when the runtime closes."""
-        task = self._tasks.create_task(work, name=name)
+    def spawn(self, work: Coroutine[Any, Any, Result], name: str) -> asyncio.Task[Result | None]:
+        """Run a coroutine as a task that this runtime owns; it is cancelled when the runtime closes.
+
+        An error ends that task alone: it is logged, and the result is None.
+        """
+        task = self._tasks.create_task(_bounded(work, name), name=name)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        task.add_done_callback(lambda _: work.close())  # one that was cancelled before it began
+        if self._is_closed:
+            task.cancel()
         return task
 
     async def close(self) -> None:
-        """Cancel every turn and wait for its stored end, give the leases back, stop what runs in the background."""
+        """Cancel every turn and wait for its stored end, stop what runs in the background, give the leases back."""
         await self.turns.stop_all(STOP_TIMEOUT)
-        await self.conversations.release_all()
+        self._is_closed = True
         for task in self._running:
             task.cancel()
-
-    async def off_loop(self, work: Callable[[], Result]) -> Result:
-        """Run a function that blocks in a thread of this runtime."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        if self._running:
+            await asyncio.wait(self._running, timeout=STOP_TIMEOUT)
+        await self.conversations.release_all()
 
     async def warm(self) -> None:
         """Import what the first turn needs, off the loop, in the idle moment after the first conversation is there."""
@@ -152,21 +159,24 @@ async def open_runtime(
     """
     directories = find_directories(os.environ)
     threads = ThreadPoolExecutor(BLOCKING_THREADS, thread_name_prefix="blocking")
-    store = storage or await asyncio.get_running_loop().run_in_executor(threads, lambda: Store.open(directories.store))
+
+    async def off_loop(work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(threads, work)
+
+    store = storage or await off_loop(lambda: Store.open(directories.store))
     http = HttpClient()
     failure: AgentError | None = None
     try:
         journal = Journal(store, epoch or new_id("s"))
-        settings = await asyncio.get_running_loop().run_in_executor(
-            threads,
-            lambda: SettingsService(store, journal, directories.user_file, editor_settings, overrides or {}),
+        settings = await off_loop(
+            lambda: SettingsService(store, journal, directories.user_file, editor_settings, overrides or {}, off_loop)
         )
         await settings.remember()
         async with asyncio.TaskGroup() as tasks:
             runtime = Runtime(
                 storage=store,
                 tasks=tasks,
-                threads=threads,
+                off_loop=off_loop,
                 http=http,
                 llm=llm or ChatCompletions(http, api_key, lambda: new_id("k")),
                 settings=settings,
@@ -187,3 +197,14 @@ async def open_runtime(
         await http.aclose()
         await store.close()
         threads.shutdown(wait=False)
+
+
+async def _bounded(work: Coroutine[Any, Any, Result], name: str) -> Result | None:
+    """The boundary of background work: what goes wrong in it must not end everything else."""
+    try:
+        return await work
+    except AgentError as error:
+        _log.warning("%s: %s", name, error.message)
+    except Exception:  # noqa: BLE001  as the boundary of a request, for work that nobody waits for
+        _log.exception("%s failed, error %s", name, new_id("e"))
+    return None

@@ -11,6 +11,7 @@ from tinsmith.domain.event import Event
 from tinsmith.domain.message import Message, TextPart, Usage, UserMessage
 from tinsmith.domain.policy import Access, CommandSubject, PermissionAnswer, PermissionQuestion, Rule, ToolSubject
 from tinsmith.domain.ports import Model
+from tinsmith.domain.redaction import redact
 from tinsmith.domain.request import TurnRequest
 from tinsmith.domain.settings import ModelChoice, Settings
 from tinsmith.domain.tool import CallScope, ToolResult, ToolSpec
@@ -116,8 +117,9 @@ class Stage:
         role: str = "direct",
         person: Any = None,
         window: int = 128_000,
+        store: InMemoryStore | None = None,
     ) -> None:
-        self.store = InMemoryStore()
+        self.store = store or InMemoryStore()
         self.journal = Journal(self.store, "epoch")
         self.events: list[Event] = []
         self.journal.subscribe(self.events.append)
@@ -143,6 +145,7 @@ class Stage:
             journal=self.journal.bind("c", "t"),
             approvals=self.person,
             inbox=self.inbox,
+            redact=redact,
         )
 
     async def run(self) -> TurnEnd:

@@ -264,12 +264,15 @@ def start_editor(tmp_path: Path) -> Iterator[StartEditor]:
 
 
 @contextlib.contextmanager
-def neovim(address: Path, workspace: Path, home: Path, env: dict[str, str]) -> Iterator[pynvim.Nvim]:
+def neovim(
+    address: Path, workspace: Path, home: Path, env: dict[str, str], plugin: Path | None = PLUGIN
+) -> Iterator[pynvim.Nvim]:
     """A Neovim of its own: no configuration, no swap files, its own home."""
     own = Path(sys.executable).with_name("nvim")
     program = str(own) if own.exists() else "nvim"
     directories = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
-    argv = [program, "--clean", "-n", "--headless", "--listen", str(address), "--cmd", f"set runtimepath^={PLUGIN}"]
+    argv = [program, "--clean", "-n", "--headless", "--listen", str(address)]
+    argv += ["--cmd", f"set runtimepath^={plugin}"] if plugin else []
     environment = {**os.environ, "HOME": str(home), **directories, **env}
     with subprocess.Popen(argv, cwd=workspace, env=environment, stdin=subprocess.DEVNULL) as process:
         try:

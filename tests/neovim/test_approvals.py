@@ -43,16 +43,13 @@ def test_the_card_shows_what_is_asked_without_taking_the_focus(editor: Editor, p
         "  gA  Always here: bash(make test)",
         "  gd  Deny",
         "      Stop the turn",
-        "",
-        "  <CR> on an answer gives it; elsewhere :Tinsmith approve, approve!, deny {reason}",
+        "  <CR> answers, g? explains",
         "",
         "",
     ]
     assert (editor.mode(), editor.nvim.current.window.handle) == ("i", window)
     assert (editor.status()["state"], editor.status()["pending"]) == ("approval", 1)
-    eventually(
-        lambda: "\n".join(editor.screen()), lambda screen: "waits for your answer" in screen.split("deny {re")[1]
-    )
+    eventually(lambda: "\n".join(editor.screen()), lambda screen: "waits for your answer" in screen.split("<CR> an")[1])
     assert editor.messages().count("Run make test? :Tinsmith approve | deny") == 1
     editor.keys("<Esc>:Tinsmith approve<CR>")
     assert answer(asked) == {"optionId": "o1", "feedback": ""}
@@ -104,6 +101,16 @@ def test_an_edit_shows_its_whole_difference(editor: Editor, peer: Peer, turn: st
     asked = ask(peer, turn, subject={"type": "edit", "files": [], "diff": diff})
     assert editor.wait_for_text("+new")[8:13] == [f"    {line}" for line in diff.splitlines()]
     editor.command("Tinsmith approve")
+    answer(asked)
+
+
+def test_a_small_screen_holds_the_whole_card(editor: Editor, peer: Peer, turn: str) -> None:
+    diff = "--- a.txt\n+++ a.txt\n@@ -1,3 +1,3 @@\n alpha\n-beta\n+BETA\n gamma\n"
+    asked = ask(peer, turn, subject={"type": "edit", "files": [], "diff": diff})
+    editor.wait_for_text("+BETA")
+    screen = eventually(lambda: "\n".join(editor.screen()), lambda screen: "g? explains" in screen)
+    assert "May Smith change files?" in screen
+    editor.command("Tinsmith deny")
     answer(asked)
 
 

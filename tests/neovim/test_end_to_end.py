@@ -111,6 +111,25 @@ def test_a_command_is_asked_for_and_declined_with_a_reason(begin):
     assert not (editor.workspace / "made").exists()
 
 
+def test_a_command_changes_an_open_file_and_only_unsaved_text_stays(begin):
+    model, editor = begin(
+        reply(Call("bash", {"command": "sed -i s/beta/BETA/ a.txt b.txt"})),
+        reply("Done."),
+        settings={"permission_mode": "full"},
+    )
+    editor.open("b.txt", TEXT)
+    editor.command("Tinsmith ask Shout")
+    editor.wait_for_text("Done.")
+    assert editor.lines() == ["alpha", "BETA", "gamma"]
+    assert editor.lua("return vim.bo.modified") is False
+    assert buffer(editor) == TEXT + "mine\n"
+    told = model.requests[1].messages[-1].content
+    assert "note: changed on disk and read again by the editor, so read before the next edit: b.txt\n" in told
+    assert "unsaved text that stays; ask the user which counts: a.txt\n" in told
+    editor.keys("u")
+    assert editor.lines() == TEXT.splitlines()
+
+
 def test_stop_stops_a_command_and_everything_it_started(begin):
     model, editor = begin(
         reply(Call("bash", {"command": "sleep 1000 & echo $! > pid; wait"})), settings={"permission_mode": "full"}

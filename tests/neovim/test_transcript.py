@@ -1,5 +1,7 @@
 """What a person sees of a conversation."""
 
+import re
+
 import pytest
 
 from .conftest import Editor, Peer, StartEditor, eventually
@@ -76,6 +78,19 @@ def test_a_turn_on_the_screen(start_editor: StartEditor, peer: Peer) -> None:
         "",
         "",
     ]
+
+
+def test_a_narrow_window_says_what_it_is(editor: Editor, peer: Peer, turn: str) -> None:
+    peer.event("conversationUpdated", state="running", title="Why the tests of 100 % of the parser fail")
+    context = {"used": 300, "size": 1000}
+    usage = {"input": 0, "output": 0, "total": 0, "cached": 0, "reasoning": 0}
+    peer.event("usageUpdated", turnId=turn, turn=usage, conversation=usage, context=context)
+    rows = eventually(editor.screen, lambda rows: "context 30 %" in rows[0])
+    assert re.fullmatch(r"Why the tests o…<.* · context 30 %", rows[0].partition("│")[2])
+    assert rows[-2].split()[-3:] == ["[tinsmith]", "5,0", "All"]
+    editor.enter_transcript()
+    editor.command("enew")
+    assert "[No Name]" in editor.screen()[-2]
 
 
 def test_the_authoritative_item_replaces_what_streamed(editor: Editor, peer: Peer, turn: str) -> None:

@@ -47,6 +47,7 @@ class Client:
         self.answers: dict[str, Callable[[dict[str, Any]], Any]] = {}
         self.texts: dict[str, tuple[int, str]] = {}
         self.stray = b""
+        self.is_over = False
         self.process: asyncio.subprocess.Process
         self._arrived = asyncio.Condition()
         self._next_id = 0
@@ -120,7 +121,7 @@ class Client:
         return await self.answer(self.post(method, params))
 
     async def until(self, wanted: Callable[[dict[str, Any]], bool], after: int = 0) -> dict[str, Any]:
-        """The first message that is wanted, from the `after`-th on, now or later."""
+        """The first message that is wanted, from the `after`-th on, now or later; fails when none can come any more."""
         seen = after
         async with asyncio.timeout(DEADLINE), self._arrived:
             while True:
@@ -128,6 +129,7 @@ class Client:
                     if wanted(self.received[seen]):
                         return self.received[seen]
                     seen += 1
+                assert not self.is_over, "the server is gone"
                 await self._arrived.wait()
 
     async def poll(self, condition: Callable[[], bool]) -> None:
@@ -160,13 +162,13 @@ class Client:
         started = await self.ask(text, **params)
         return await self.event("turnEnded", turnId=started["turnId"])
 
-    def open(self, path: Path, text: str) -> str:
+    def open(self, path: Path, text: str, *, version: int = 1) -> str:
         """Open a document; its URI. From now on edits of the server are applied to it."""
         uri = path.as_uri()
-        self.texts[uri] = (1, text)
+        self.texts[uri] = (version, text)
         self.notify(
             "textDocument/didOpen",
-            {"textDocument": {"uri": uri, "languageId": "text", "version": 1, "text": text}},
+            {"textDocument": {"uri": uri, "languageId": "text", "version": version, "text": text}},
         )
         return uri
 
@@ -178,6 +180,37 @@ class Client:
             "textDocument/didChange",
             {"textDocument": {"uri": uri, "version": version}, "contentChanges": [{"text": text}]},
         )
+
+    def splice(self, uri: str, *changes: tuple[int, int, int, int, str], version: int | None = None) -> None:
+        """Tell changes of an open document, each (line, character, line, character, text), in one message."""
+        version = self.texts[uri][0] + 1 if version is None else version
+        self.texts[uri] = (version, self.texts[uri][1])
+        ranges = [
+            {"range": {"start": {"line": a, "character": b}, "end": {"line": c, "character": d}}, "text": text}
+            for a, b, c, d, text in changes
+        ]
+        self.notify(
+            "textDocument/didChange", {"textDocument": {"uri": uri, "version": version}, "contentChanges": ranges}
+        )
+
+    def answers_to(self, request_id: Any) -> list[dict[str, Any]]:
+        """Every answer to a request so far."""
+        return [m for m in self.received if "method" not in m and m["id"] == request_id]
+
+    def sleep(self, *pipes: int) -> None:
+        """Stop to read the wire (1), or the log (2)."""
+        for pipe in pipes or (1,):
+            self.process._transport.get_pipe_transport(pipe).pause_reading()
+
+    def wake(self) -> None:
+        """Read on."""
+        for pipe in (1, 2):
+            self.process._transport.get_pipe_transport(pipe).resume_reading()
+
+    async def died(self) -> int:
+        """Wait until the process has ended, whether or not its pipes are read; the exit code."""
+        await self.poll(lambda: self.process.returncode is not None)
+        return self.process.returncode
 
     async def stop(self) -> int:
         """Say goodbye; the exit code."""
@@ -194,20 +227,24 @@ class Client:
         return code
 
     async def kill(self) -> None:
-        """End the process as a crash would."""
+        """End the process as a crash would, maybe within a frame."""
         if self.process.returncode is None:
             self.process.kill()
-        await self.gone()
+        self.wake()
+        await self.process.wait()
+        await self._reading
 
     async def _read(self) -> None:
         while True:
             try:
                 head = await self.process.stdout.readuntil(b"\r\n\r\n")
+                body = await self.process.stdout.readexactly(int(head.split(b":")[1]))
             except asyncio.IncompleteReadError as end:
-                self.stray = end.partial
+                async with self._arrived:
+                    self.stray, self.is_over = end.partial, True
+                    self._arrived.notify_all()
                 break
-            length = int(head.split(b":")[1])
-            message = json.loads(await self.process.stdout.readexactly(length))
+            message = json.loads(body)
             async with self._arrived:
                 self.received.append(message)
                 self._arrived.notify_all()

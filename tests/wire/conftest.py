@@ -1,9 +1,14 @@
-"""A fresh home and workspace per test, and clients that never outlive it."""
+"""A fresh home and workspace per test, and clients that never outlive it; one server for many talks of a module."""
 
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from tests.wire.client import Client
+from tests.wire.talk import Talk
+
+from tinsmith.demo.server import LoopbackServer
 
 
 @pytest.fixture
@@ -34,3 +39,29 @@ async def connect(home, workspace):
     yield connect
     for client in clients:
         await client.kill()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory):
+    """A server that every talk of a module shares; at the end it must say goodbye as one."""
+    folder = tmp_path_factory.mktemp("shared")
+    client = Client(folder, folder)
+    try:
+        yield await client.start()
+        assert await client.stop() == 0
+    finally:
+        await client.kill()
+
+
+@pytest.fixture
+def open_talk(server, workspace):
+    """Open a conversation of the shared server in the test's own workspace, with a provider of these answers."""
+
+    @asynccontextmanager
+    async def open_talk(*answers):
+        async with LoopbackServer(*answers) as provider:
+            params = {"workspace": workspace.as_uri()}
+            made = await server.request("agent/conversationNew", params)
+            yield Talk(server, provider, workspace, made["conversation"]["conversationId"])
+
+    return open_talk

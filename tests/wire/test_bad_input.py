@@ -2,6 +2,7 @@
 
 import json
 import re
+from math import inf
 
 import pytest
 from tests.wire.client import RpcError, frame
@@ -194,7 +195,7 @@ async def test_a_nested_jsonrpc_object_is_only_data(connect):
 
 
 async def test_a_cancelled_request_is_answered_once(connect):
-    async with LoopbackServer(RawAnswer(is_silent=True)) as provider:
+    async with LoopbackServer(RawAnswer((inf,), is_silent=True)) as provider:
         client = await connect(provider.base_url)
         started = await client.ask("go")
         waiting = client.post("agent/turnWait", {"turnId": started["turnId"]})

@@ -19,6 +19,7 @@ return {
         versions = { 1 },
         applyEdits = vim.empty_dict(),
         permissions = vim.empty_dict(),
+        reloadDocument = vim.empty_dict(),
         stream = { maxHz = 30 },
         clientName = "tinsmith.nvim",
       },

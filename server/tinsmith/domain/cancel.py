@@ -13,7 +13,7 @@ class CancelToken:
     def __init__(self) -> None:
         self.is_cancelled = False
         self._children: dict[str, CancelToken] = {}
-        self._reactions: dict[object, Callable[[], None]] = {}
+        self._reactions: dict[object, Callable[[], object]] = {}
 
     @contextmanager
     def child(self, name: str) -> "Generator[CancelToken]":
@@ -40,7 +40,7 @@ class CancelToken:
         for react in reactions:
             react()
 
-    def on_cancel(self, react: Callable[[], None]) -> Callable[[], object]:
+    def on_cancel(self, react: Callable[[], object]) -> Callable[[], object]:
         """Call `react` when the token is cancelled, at once if it is already. Returns the way to take that back."""
         if self.is_cancelled:
             react()

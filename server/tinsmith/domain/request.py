@@ -16,7 +16,8 @@ class TurnRequest:
     """Everything one turn sees. Assigning to it raises.
 
     `system` and `tools` are asked for again each round (today they answer the same);
-    `history` is the stored transcript up to and including the message that opens the turn.
+    `history` is the stored transcript up to and including the message that opens the turn; `redact` puts
+    a mark in place of what is known to be secret.
     """
 
     conversation_id: str
@@ -36,3 +37,4 @@ class TurnRequest:
     journal: Journal
     approvals: Approvals
     inbox: Inbox
+    redact: Callable[[str], str]

@@ -17,13 +17,13 @@ from tinsmith.domain.request import TurnRequest
 from tinsmith.domain.tool import CallScope, ToolResult, ToolSpec
 from tinsmith.domain.turn import CallRecord, CallStatus
 from tinsmith.engine.gate import is_offered, pass_gate
-from tinsmith.engine.limits import CALLS_PER_ANSWER, check_budget
+from tinsmith.engine.limits import CALLS_PER_ANSWER, calls_left, check_budget
 from tinsmith.engine.progress import Progress
 
 _log = logging.getLogger(__name__)
 
 GRACE = 1.5
-"""Seconds a running tool has, after a cancel, to end by itself and give its result."""
+"""Seconds a tool that may change something has, after a cancel, to end by itself and give its result."""
 
 
 async def execute_calls(request: TurnRequest, progress: Progress, calls: Sequence[ToolCall]) -> None:
@@ -37,7 +37,8 @@ async def execute_calls(request: TurnRequest, progress: Progress, calls: Sequenc
         while waiting:
             request.cancel.check()
             check_budget(request.settings, progress)
-            if len(calls) - len(waiting) >= CALLS_PER_ANSWER:
+            may_run = min(CALLS_PER_ANSWER - (len(calls) - len(waiting)), calls_left(request.settings, progress))
+            if may_run <= 0:
                 await _answer_unrun(
                     request,
                     progress,
@@ -45,7 +46,7 @@ async def execute_calls(request: TurnRequest, progress: Progress, calls: Sequenc
                     f"Not run: at most {CALLS_PER_ANSWER} calls of one answer run. Make the rest in your next answer.",
                 )
                 return
-            group = _next_group(specs, waiting)
+            group = _next_group(specs, waiting[:may_run])
             del waiting[: len(group)]
             await _run_group(request, progress, specs, group)
     except Cancelled:
@@ -95,6 +96,7 @@ class _Run:
     spec: ToolSpec | None
     title: str = ""
     begun_at: int = 0
+    is_over: bool = False
 
     def record(self, status: CallStatus) -> CallRecord:
         return CallRecord(
@@ -136,7 +138,7 @@ async def _prepare_and_run(run: _Run, cancel: CancelToken) -> ToolResult:
         await pass_gate(run.request, spec, access, run.record("pending"), run.call.arguments)
     cancel.check()
     await _begin(run, spec)
-    with cancel.scope(GRACE):
+    with cancel.scope(GRACE if spec.may_change else 0.0):
         return await spec.run(args, scope)
 
 
@@ -166,6 +168,8 @@ def _scope(run: _Run, cancel: CancelToken) -> CallScope:
 
     def output(text: str) -> None:
         nonlocal length
+        if run.is_over:  # a thread of the tool that was left behind
+            return
         request.journal.publish(OutputStreamed(run.call.call_id, length, text))
         length += len(text)
 
@@ -194,12 +198,13 @@ async def _begin(run: _Run, spec: ToolSpec) -> None:
 async def _finalize(run: _Run, progress: Progress, ending: tuple[CallStatus, ToolResult]) -> None:
     """Store the result, then announce it; from here on it is part of the transcript."""
     status, result = ending
+    run.is_over = True
     message = ToolMessage(
         message_id=progress.next_message_id(),
         turn_id=run.request.turn_id,
         call_id=run.call.call_id,
         name=run.call.name,
-        content=result.content,
+        content=run.request.redact(result.content),
         ok=status == "completed",
         mutation_state=result.mutation_state,
         created_at=now_ms(),

@@ -39,9 +39,10 @@ async def take_step(request: TurnRequest, progress: Progress) -> AssistantMessag
     settings = request.settings
     empty_retries = settings.empty_response_retry_max_retries
     for attempt in range(empty_retries + 1):
-        answer, item_id, view = await _answer_with_retries(request, progress)
+        answer, stream, view = await _answer_with_retries(request, progress)
         if not answer.is_empty:
-            return await _keep(request, progress, answer, item_id, view)
+            return await _keep(request, progress, answer, stream.item_id, view)
+        stream.withdraw()
         if attempt < empty_retries:
             delay = _backoff(settings.empty_response_retry_backoff_ms, attempt)
             await _wait(request, attempt + 1, "the model gave an empty answer", delay)
@@ -51,7 +52,7 @@ async def take_step(request: TurnRequest, progress: Progress) -> AssistantMessag
     )
 
 
-async def _answer_with_retries(request: TurnRequest, progress: Progress) -> tuple[Answer, str, View]:
+async def _answer_with_retries(request: TurnRequest, progress: Progress) -> tuple[Answer, "_Stream", View]:
     """One answer through the inner retry layer: connection, stall, 5xx, 429. A context overflow trims once."""
     policy = request.settings.llm_config
     failures = 0
@@ -79,7 +80,7 @@ async def _answer_with_retries(request: TurnRequest, progress: Progress) -> tupl
             failures += 1
             await _wait(request, failures, error.message, delay)
         else:
-            return answer, stream.item_id, view
+            return answer, stream, view
 
 
 def _build(request: TurnRequest, progress: Progress, *, is_squeezed: bool) -> tuple[ModelRequest, View]:

@@ -15,6 +15,9 @@ from typing import NamedTuple
 
 _FEW = 256
 """Process numbers that are probed one by one rather than by listing /proc."""
+_LOOKS = 4
+"""How often a look is repeated that may have missed somebody."""
+_LOOK_SECONDS = 0.001
 _SOON = 2.0
 """Seconds within which process numbers cannot have gone round, so that only the newest need a look."""
 
@@ -36,11 +39,28 @@ class Family:
         self._leader = leader
         self._mark = mark.encode() + b"="
         self._since = time.monotonic()
+        self._unmarked: set[int] = set()
 
     def members(self) -> frozenset[int]:
-        """Who lives, without the leader."""
+        """Who lives, without the leader.
+
+        Who starts another and ends while we look hides it, so that nobody was found counts when nobody was started.
+        """
+        found: frozenset[int] = frozenset()
+        for _ in range(_LOOKS):
+            newest = _newest_process()
+            found = self._look()
+            if found or newest == _newest_process():
+                break
+        return found
+
+    def _look(self) -> frozenset[int]:
         facts = self._living()
-        members = {number for number, found in facts.items() if self._leader in found or self._is_marked(number)}
+        members = {
+            number
+            for number, found in facts.items()
+            if self._leader in found or (found.group and self._is_marked(number))  # threads of the kernel have no group
+        }
         grown = True
         while grown:
             children = {number for number, found in facts.items() if found.parent in members}
@@ -66,11 +86,20 @@ class Family:
         return {number: facts for number in numbers if (facts := _facts(number)) and number != os.getpid()}
 
     def _is_marked(self, number: int) -> bool:
-        try:
-            with open(f"/proc/{number}/environ", "rb") as file:
-                return self._mark in file.read()
-        except OSError:
-            return False
+        """While a program is being put in the place of another (execve), its environment reads as empty."""
+        looks = 1 if number in self._unmarked else _LOOKS
+        for look in range(looks):
+            try:
+                with open(f"/proc/{number}/environ", "rb") as file:
+                    environment = file.read()
+            except OSError:
+                return False
+            if environment:
+                return self._mark in environment
+            if look + 1 < looks:
+                time.sleep(_LOOK_SECONDS)
+        self._unmarked.add(number)
+        return False
 
 
 def _newest_process() -> int:

@@ -1,11 +1,16 @@
 """Remembered answers, and the person who can be asked for new ones."""
 
+import logging
+
 import msgspec
 
+from tinsmith.domain.errors import PersistenceError
 from tinsmith.domain.ids import now_ms
 from tinsmith.domain.policy import PermissionAnswer, PermissionQuestion, Rule
 from tinsmith.domain.ports import Prompter
 from tinsmith.store import Note, Storage
+
+_log = logging.getLogger(__name__)
 
 NOTE = "permission_rules"
 """The note that holds a conversation's rules."""
@@ -22,8 +27,7 @@ class Approvals:
 
     def rules(self, conversation_id: str) -> tuple[Rule, ...]:
         if conversation_id not in self._rules:
-            note = self._storage.read(lambda session: session.notes.get(conversation_id, NOTE))
-            self._rules[conversation_id] = msgspec.json.decode(note.content, type=tuple[Rule, ...]) if note else ()
+            self._rules[conversation_id] = self._lasting(conversation_id)
         return self._rules[conversation_id]
 
     async def remember(self, conversation_id: str, rule: Rule) -> None:
@@ -44,7 +48,15 @@ class Approvals:
         """The questions of the conversation that have no answer yet, oldest first."""
         return tuple(each for each in self._pending.values() if each.conversation_id == conversation_id)
 
-    def forget_turn(self, conversation_id: str, turn_id: str) -> None:
-        """The turn is over: its rules are too."""
-        kept = tuple(rule for rule in self.rules(conversation_id) if rule.turn_id != turn_id or rule.scope != "turn")
-        self._rules[conversation_id] = kept
+    def forget_turn(self, conversation_id: str) -> None:
+        """The conversation's turn is over: its rules are too. Those that last are read again when they are needed."""
+        self._rules.pop(conversation_id, None)
+
+    def _lasting(self, conversation_id: str) -> tuple[Rule, ...]:
+        """The stored rules. Rules that cannot be read do not count: the person is asked again."""
+        try:
+            note = self._storage.read(lambda session: session.notes.get(conversation_id, NOTE))
+            return msgspec.json.decode(note.content, type=tuple[Rule, ...]) if note else ()
+        except (PersistenceError, msgspec.DecodeError) as error:
+            _log.warning("the permission rules of a conversation cannot be read: %s", type(error).__name__)
+            return ()

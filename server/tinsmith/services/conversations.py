@@ -1,5 +1,6 @@
 """Conversations: new, list, open, read. Opening one takes its lease and closes what a dead process left open."""
 
+import logging
 import os
 from collections.abc import Sequence
 from typing import Literal
@@ -7,15 +8,17 @@ from typing import Literal
 import msgspec
 
 from tinsmith.domain.conversation import Conversation
-from tinsmith.domain.errors import AgentError, ErrorRecord, SchemaError
-from tinsmith.domain.event import TurnFailed
-from tinsmith.domain.ids import new_id, now_ms
-from tinsmith.domain.message import Message
+from tinsmith.domain.errors import AgentError, ErrorRecord, PersistenceError, SchemaError
+from tinsmith.domain.event import CallCancelled, TurnFailed
+from tinsmith.domain.ids import message_id, message_ordinal, new_id, now_ms
+from tinsmith.domain.message import AssistantMessage, Message, ToolCall
 from tinsmith.domain.turn import CallRecord, TurnRecord
 from tinsmith.engine.repair import missing_results
 from tinsmith.proc.identity import boot_id, process_start
 from tinsmith.services.journal import Journal
 from tinsmith.store import ConversationPage, Lease, Session, Storage
+
+_log = logging.getLogger(__name__)
 
 TITLE_CHARS = 80
 """A title that nobody chose is the first line of the first message, cut to this."""
@@ -96,13 +99,22 @@ class Conversations:
         )
 
     def active(self, workspace: str) -> str | None:
-        """The id of the conversation that the workspace used last, when it still exists."""
+        """The id of the conversation that the workspace used last, when it still exists and can be read."""
 
         def read(session: Session) -> str | None:
             found = session.meta.active_conversation(workspace)
             return found if found and session.conversations.get(found) else None
 
-        return self._storage.read(read)
+        try:
+            return self._storage.read(read)
+        except PersistenceError as error:
+            _log.warning("no active conversation: %s", error.message)
+            return None
+
+    def free(self, workspace: str) -> str | None:
+        """The active conversation, when no other live process holds it."""
+        found = self.active(workspace)
+        return found if found and self.holder(found) is None else None
 
     async def activate(self, conversation: Conversation) -> None:
         """Make the conversation the one that its workspace used last."""
@@ -131,8 +143,13 @@ class Conversations:
             raise ConversationHeldError(outcome)
         self._held.add(conversation_id)
         for record in outcome:
-            self._journal.publish(conversation_id, record.turn_id, TurnFailed(record))
-        return conversation
+            if record.instance != self._lease.instance:  # the end of our own was announced, it could only not be stored
+                self._journal.publish(conversation_id, record.turn_id, TurnFailed(record))
+        return self.get(conversation_id)
+
+    def let_go(self, conversation_id: str) -> None:
+        """Look at the stored conversation anew at the next `hold`: something of it could not be stored."""
+        self._held.discard(conversation_id)
 
     def holder(self, conversation_id: str) -> Lease | None:
         """The live process that holds the conversation, when it is another one."""
@@ -144,7 +161,7 @@ class Conversations:
         return lease
 
     async def release_all(self) -> None:
-        """Give every lease back; the instance ends."""
+        """Give every lease back; the instance ends. One that stays is that of a dead process, which counts for none."""
         held, self._held = self._held, set()
 
         def write(session: Session) -> None:
@@ -152,7 +169,10 @@ class Conversations:
                 session.leases.release(conversation_id, self._lease.instance)
 
         if held:
-            await self._storage.write(write)
+            try:
+                await self._storage.write(write)
+            except PersistenceError as error:
+                _log.warning("leases were not given back: %s", error.message)
 
     def transcript(self, conversation_id: str) -> tuple[Message, ...]:
         """Every message, in order."""
@@ -174,6 +194,10 @@ class Conversations:
             return History(page.messages, calls, page.next_cursor)
 
         return self._storage.read(read)
+
+    def open_calls(self, conversation_id: str) -> tuple[CallCancelled, ...]:
+        """The end of each call that has none, as it is to be stored and announced."""
+        return self._storage.read(lambda session: _open_calls(session, conversation_id))
 
     def turn(self, conversation_id: str, turn_id: str) -> TurnRecord | None:
         """The stored record of a turn."""
@@ -198,10 +222,9 @@ def _close_open_turns(session: Session, conversation_id: str) -> list[TurnRecord
     open_turns = [record for record in session.turns.all(conversation_id) if record.state != "ended"]
     if not open_turns:
         return []
-    messages = session.messages.all(conversation_id)
-    records = {call.call_id: call for call in session.calls.all(conversation_id)}
-    begun = {call_id for call_id, call in records.items() if call.begun_at and not call.ended_at}
-    _write_missing(session, conversation_id, messages, records, begun)
+    for ending in _open_calls(session, conversation_id):
+        session.calls.put(conversation_id, ending.call)
+        session.messages.put(conversation_id, ending.message)
     ended = [
         msgspec.structs.replace(
             record,
@@ -221,14 +244,25 @@ def _close_open_turns(session: Session, conversation_id: str) -> list[TurnRecord
     return ended
 
 
-def _write_missing(
-    session: Session,
-    conversation_id: str,
-    messages: Sequence[Message],
-    records: dict[str, CallRecord],
-    begun: set[str],
-) -> None:
-    for result in missing_results(messages, begun):
-        session.messages.append(conversation_id, msgspec.structs.replace(result, created_at=now_ms()))
+def _open_calls(session: Session, conversation_id: str) -> tuple[CallCancelled, ...]:
+    """A result and an end for each call that has none; of one that was marked as begun the effect is unknown."""
+    records = {call.call_id: call for call in session.calls.all(conversation_id)}
+    begun = {call_id for call_id, call in records.items() if call.begun_at and not call.ended_at}
+    messages = session.messages.all(conversation_id)
+    arguments = {call.call_id: call.arguments for call in _calls(messages)}
+    ordinal = message_ordinal(session.messages.next_id(conversation_id))
+    endings: list[CallCancelled] = []
+    for number, result in enumerate(missing_results(messages, begun), start=ordinal):
         known = records.get(result.call_id) or CallRecord(result.call_id, result.turn_id, result.name, result.name)
-        session.calls.put(conversation_id, msgspec.structs.replace(known, status="cancelled", ended_at=now_ms()))
+        endings.append(
+            CallCancelled(
+                msgspec.structs.replace(known, status="cancelled", ended_at=now_ms()),
+                arguments[result.call_id],
+                msgspec.structs.replace(result, message_id=message_id(number), created_at=now_ms()),
+            )
+        )
+    return tuple(endings)
+
+
+def _calls(messages: Sequence[Message]) -> list[ToolCall]:
+    return [call for message in messages if isinstance(message, AssistantMessage) for call in message.calls]

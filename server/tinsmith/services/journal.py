@@ -38,6 +38,8 @@ _log = logging.getLogger(__name__)
 
 REPLAY_EVENTS = 4096
 """How many events of a conversation are kept for a client that missed some."""
+REPLAY_CONVERSATIONS = 32
+"""Of how many conversations, those that spoke last; a client of another gets a snapshot."""
 JOINED_CHARS = 8192
 """A joined delta is sent when it has grown this large, however slow the reader is."""
 
@@ -87,7 +89,8 @@ class Journal:
         if stream is None:
             return () if seq == 0 else None
         self._flush(conversation_id, stream)
-        if seq > stream.seq or (stream.recent and seq < stream.recent[0].seq - 1):
+        oldest = stream.recent[0].seq if stream.recent else stream.seq + 1
+        if not oldest - 1 <= seq <= stream.seq:
             return None
         return tuple(event for event in stream.recent if event.seq > seq)
 
@@ -99,7 +102,7 @@ class Journal:
 
     def publish(self, conversation_id: str, turn_id: str, body: Body) -> None:
         """Number and publish; never raises."""
-        stream = self._streams.setdefault(conversation_id, _Stream())
+        stream = self._streams.get(conversation_id) or self._open(conversation_id)
         if not isinstance(body, TextStreamed | ReasoningStreamed | OutputStreamed):
             self._flush(conversation_id, stream)
             self._send(conversation_id, turn_id, stream, body)
@@ -122,6 +125,14 @@ class Journal:
         for conversation_id in tuple(self._streams):
             self.publish(conversation_id, "", body)
 
+    def _open(self, conversation_id: str) -> _Stream:
+        """A stream for one more conversation; what longest said nothing cannot be replayed any more."""
+        replayable = [stream for stream in self._streams.values() if stream.recent]
+        if len(replayable) >= REPLAY_CONVERSATIONS:
+            min(replayable, key=lambda stream: stream.recent[-1].ts).recent.clear()
+        stream = self._streams[conversation_id] = _Stream()
+        return stream
+
     def _flush(self, conversation_id: str, stream: _Stream) -> None:
         """Send the delta that waits, so that nothing overtakes it."""
         if stream.timer is not None:
@@ -138,7 +149,7 @@ class Journal:
         event = Event(conversation_id, turn_id, stream.seq if is_numbered else 0, now_ms(), body)
         if is_numbered:
             stream.recent.append(event)
-        for subscriber in self._subscribers:
+        for subscriber in tuple(self._subscribers):
             try:
                 subscriber(event)
             except Exception:  # noqa: BLE001  a faulty subscriber never breaks a turn

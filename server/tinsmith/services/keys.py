@@ -1,8 +1,11 @@
 """Keys of providers: where they come from, and which must never be shown. From the environment alone."""
 
 import os
+from collections.abc import Callable
 
 from tinsmith.config.selection import KEY_VARIABLES
+from tinsmith.domain.redaction import redact
+from tinsmith.proc.environment import known_values
 
 
 def api_key(variable: str) -> str | None:
@@ -13,3 +16,9 @@ def api_key(variable: str) -> str | None:
 def secret_variables(configured: str) -> frozenset[str]:
     """The variables whose values no command and no text may get: the usual ones and the configured one."""
     return frozenset((*KEY_VARIABLES, configured))
+
+
+def redactor(configured: str) -> Callable[[str], str]:
+    """Replaces the values of those variables, and whatever looks like a token, by a mark."""
+    values = known_values(os.environ, secret_variables(configured))
+    return lambda text: redact(text, values)

@@ -1,43 +1,34 @@
-"""Turns: accept, begin, steer, cancel. Freezes the request, runs the engine, writes the one end of each turn."""
+"""Turns: accept, begin, steer, cancel, wait. Stores a turn, freezes its request, and knows those that run."""
 
 import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
 from tinsmith.domain.cancel import CancelToken
 from tinsmith.domain.conversation import Conversation
-from tinsmith.domain.errors import InternalError, PersistenceError, SchemaError
-from tinsmith.domain.event import (
-    Body,
-    ConversationChanged,
-    Notice,
-    SteeringTaken,
-    TurnCancelRequested,
-    TurnCompleted,
-    TurnFailed,
-    TurnPersisted,
-    TurnStarted,
-)
+from tinsmith.domain.errors import AgentError, InternalError, PersistenceError, ProtocolError, SchemaError
+from tinsmith.domain.event import Notice, TurnStarted
 from tinsmith.domain.ids import is_valid_id, new_id, now_ms
 from tinsmith.domain.message import Message, Part, TextPart, UserMessage
 from tinsmith.domain.ports import Model
 from tinsmith.domain.request import TurnRequest
 from tinsmith.domain.role import ROLES
-from tinsmith.domain.settings import ModelChoice, Settings
+from tinsmith.domain.settings import Settings
 from tinsmith.domain.tool import ToolSpec
-from tinsmith.domain.turn import TurnEnd, TurnRecord, WindowEdges, advance
-from tinsmith.engine.turn import run_turn
+from tinsmith.domain.turn import TurnRecord
+from tinsmith.services.active import ActiveTurn, Inbox
 from tinsmith.services.approvals import Approvals
-from tinsmith.services.conversations import Conversations, title_of
+from tinsmith.services.conversations import ConversationHeldError, Conversations, title_of
 from tinsmith.services.journal import Journal
 from tinsmith.services.models import Models
 from tinsmith.services.prompts import Scope, system_prompt
 from tinsmith.services.settings import SettingsService
 from tinsmith.services.toolbox import offered
+from tinsmith.store.codec import clean_text
 
 _log = logging.getLogger(__name__)
 
@@ -46,9 +37,15 @@ REMEMBERED = 1024
 
 Mode = Literal["start", "steer", "steerOrStart"]
 Disposition = Literal["started", "steered"]
-Spawn = Callable[[Coroutine[Any, Any, None], str], object]
 Locate = Callable[[str, str], Coroutine[Any, Any, Scope]]
 """Workspace path and index file → the scope of a turn."""
+Done = TypeVar("Done")
+
+
+class Spawn(Protocol):
+    """Runs work as a task that somebody owns; its result is None when a bug ended it."""
+
+    def __call__(self, work: Coroutine[Any, Any, Done], name: str) -> "asyncio.Task[Done | None]": ...
 
 
 class TurnStart(msgspec.Struct, frozen=True):
@@ -63,6 +60,11 @@ class TurnStart(msgspec.Struct, frozen=True):
     model: str = ""
     overrides: dict[str, Any] = {}
 
+    @property
+    def text(self) -> str:
+        """What the person typed, without the parts about the moment."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart) and not part.label)
+
 
 class Accepted(msgspec.Struct, frozen=True):
     """What became of it."""
@@ -71,32 +73,6 @@ class Accepted(msgspec.Struct, frozen=True):
     turn_id: str
     disposition: Disposition
     seq: int
-
-
-class _Inbox:
-    """Steering messages of one turn, until the engine takes them."""
-
-    def __init__(self) -> None:
-        self._waiting: list[UserMessage] = []
-
-    def put(self, message: UserMessage) -> None:
-        self._waiting.append(message)
-
-    def take(self) -> tuple[UserMessage, ...]:
-        taken, self._waiting = tuple(self._waiting), []
-        return taken
-
-
-class _Active:
-    """A turn that runs in this instance."""
-
-    def __init__(self, request: TurnRequest, record: TurnRecord, started: TurnStarted, inbox: _Inbox) -> None:
-        self.request = request
-        self.record = record
-        self.started = started
-        self.inbox = inbox
-        self.ended = asyncio.Event()
-        self.has_begun = False
 
 
 class Turns:
@@ -113,6 +89,7 @@ class Turns:
         llm: Model,
         tools: tuple[ToolSpec, ...],
         locate: Locate,
+        redact: Callable[[str], str],
         spawn: Spawn,
         instance: str,
     ) -> None:
@@ -124,10 +101,12 @@ class Turns:
         self._llm = llm
         self._tools = tools
         self._locate = locate
+        self._redact = redact
         self._spawn = spawn
         self._instance = instance
-        self._active: dict[str, _Active] = {}
+        self._active: dict[str, ActiveTurn] = {}
         self._accepting = asyncio.Lock()
+        self._is_closed = False
         self._told_version = 0
         self._answers: OrderedDict[str, Accepted] = OrderedDict()
         self._cancelled_early: OrderedDict[str, None] = OrderedDict()
@@ -135,50 +114,48 @@ class Turns:
     async def accept(self, start: TurnStart) -> Accepted:
         """Take a turn in: stored when this returns, running after `begin`. A known turn id gets its first answer again.
 
-        Raises SchemaError (`invalidParams`, `modelNotConfigured`, `conversationNotFound`, `noActiveTurn`, `busy`),
-        ConversationHeld or PersistenceError; nothing has happened then.
+        A cancel of the task prevents the turn until it begins to be stored, and comes too late after that. Raises
+        SchemaError (`invalidParams`, `modelNotConfigured`, `conversationNotFound`, `noActiveTurn`, `busy`),
+        ConversationHeldError, ProtocolError `shutdown` or PersistenceError; nothing has happened then.
         """
-        if start.turn_id and not is_valid_id(start.turn_id):
-            raise SchemaError("invalidParams", "turnId must match [A-Za-z0-9_-]{1,64}.", data={"path": "turnId"})
-        if not any(isinstance(part, TextPart) and part.text.strip() for part in start.parts):
-            raise SchemaError("invalidParams", "Say something: text or input must not be empty.", data={"path": "text"})
+        start = _checked(start, self._redact)
         async with self._accepting:
             if start.turn_id in self._answers:
                 return self._answers[start.turn_id]
-            conversation_id = start.conversation_id or self._conversations.active(start.workspace) or ""
+            conversation_id = start.conversation_id or self._conversations.free(start.workspace) or ""
             running = self._active.get(conversation_id)
-            if start.mode == "steer" and running is None:
-                raise SchemaError("noActiveTurn", "No turn runs here, so there is nothing to steer. Start one.")
+            if running is not None and running.is_ending:
+                await running.ended.wait()
+                running = None
             if running is not None:
                 return self._steer(running, start)
+            if start.mode == "steer":
+                raise SchemaError("noActiveTurn", "No turn runs here, so there is nothing to steer. Start one.")
             return await self._start(conversation_id, start)
 
     def begin(self, turn_id: str) -> None:
         """Announce an accepted turn and let it run. Does nothing for a turn that has begun already."""
-        for active in self._active.values():
-            if active.record.turn_id == turn_id and not active.has_begun:
-                active.has_begun = True
-                self._publish(active, active.started, ConversationChanged("running", active.started.title or None))
-                self._publish(active, *self._settings_problems())
-                self._spawn(self._run(active), f"turn {turn_id}")
-                self._spawn(self._models.learn(active.request.settings.llm_config), "model list")
-                return
+        active = self._find("", turn_id)
+        if active is not None and not active.has_begun:
+            active.announce(*self._settings_problems())
+            self._spawn(self._run(active), f"turn {turn_id}")
+            self._spawn(self._models.learn(active.request.settings.llm_config), "model list")
 
     def cancel(self, conversation_id: str, turn_id: str, call_id: str) -> Literal["cancelling", "ended"]:
-        """Ask a turn (or one call of it) to stop. Idempotent; a turn that is not accepted yet will end at once."""
+        """Ask a turn (or one call of it) to stop. Idempotent; a turn that is not accepted yet will end at once.
+
+        Raises ConversationHeldError for a turn that runs in another process.
+        """
         active = self._find(conversation_id, turn_id)
         if active is None:
-            if turn_id and turn_id not in self._answers and self._conversations.find_turn(turn_id) is None:
-                _remember(self._cancelled_early, turn_id, None)
-                return "cancelling"
-            return "ended"
+            return self._cancel_absent(turn_id)
         if call_id:
             call = active.request.cancel.find(call_id)
             if call is None:
                 return "ended"
             call.cancel()
         else:
-            self._stop(active)
+            active.stop()
         return "cancelling"
 
     async def wait(self, turn_id: str, timeout: float | None) -> TurnRecord:
@@ -187,7 +164,8 @@ class Turns:
         if active is not None:
             async with asyncio.timeout(timeout):
                 await active.ended.wait()
-            return active.record
+            if active.is_ending:
+                return active.record
         record = self._conversations.find_turn(turn_id)
         if record is None:
             raise SchemaError("turnNotFound", f"There is no turn {turn_id}.")
@@ -202,13 +180,17 @@ class Turns:
         return active.record if active else None
 
     async def stop_all(self, timeout: float) -> None:
-        """Cancel every turn and wait, at most `timeout` seconds, until each has written its end."""
-        running = list(self._active.values())
-        for active in running:
-            self._stop(active)
-            self.begin(active.record.turn_id)
+        """Accept nothing more, cancel every turn, wait at most `timeout` seconds until each has written its end."""
+        self._is_closed = True
+        for active in self._active.values():
+            active.stop()
         try:
             async with asyncio.timeout(timeout):
+                async with self._accepting:  # what is being accepted gets its answer first
+                    running = tuple(self._active.values())
+                for active in running:
+                    active.stop()
+                    self.begin(active.record.turn_id)
                 for active in running:
                     await active.ended.wait()
         except TimeoutError:
@@ -221,11 +203,11 @@ class Turns:
             return active.request
         conversation = self._conversations.get(conversation_id)
         settings = self._settings.effective.settings
-        return await self._freeze(
-            conversation, "", settings, conversation.role, conversation.model, history=(), inbox=_Inbox()
-        )
+        scope = await self._locate(conversation.workspace, settings.index_file)
+        history = self._conversations.transcript(conversation_id)
+        return self._freeze(conversation, TurnStart(conversation.workspace, ()), settings, scope, history, Inbox())
 
-    def _steer(self, running: _Active, start: TurnStart) -> Accepted:
+    def _steer(self, running: ActiveTurn, start: TurnStart) -> Accepted:
         if start.mode == "start":
             raise SchemaError(
                 "busy",
@@ -238,129 +220,124 @@ class Turns:
         return Accepted(conversation_id, turn_id, "steered", self._journal.seq(conversation_id))
 
     async def _start(self, conversation_id: str, start: TurnStart) -> Accepted:
-        settings = self._settings.with_overrides(start.overrides)
+        settings = await self._settings.with_overrides(start.overrides)
         known = self._conversations.get(conversation_id) if conversation_id else None
         role = start.role or (known.role if known else "") or settings.active_role
         _check_role(role)
         self._models.choose(settings, role, start.model or (known.model if known else ""))
-        if known is None:
-            conversation = await self._conversations.new(start.workspace)
-        else:
-            conversation = await self._conversations.hold(conversation_id)
-            again = self._conversations.turn(conversation_id, start.turn_id) if start.turn_id else None
-            if again is not None:
-                return Accepted(conversation_id, again.turn_id, "started", self._journal.seq(conversation_id))
-        turn_id = start.turn_id or new_id("t")
-        text = "\n".join(part.text for part in start.parts if isinstance(part, TextPart) and not part.label)
-        history = self._conversations.transcript(conversation.conversation_id)
-        next_id = self._conversations.next_message_id(conversation.conversation_id)
-        opening = UserMessage(next_id, turn_id, start.parts, now_ms())
-        inbox = _Inbox()
-        request = await self._freeze(
-            conversation, turn_id, settings, role, start.model, history=(*history, opening), inbox=inbox
-        )
-        record = TurnRecord(
-            turn_id, conversation.conversation_id, text, role, request.model.model, now_ms(), instance=self._instance
-        )
-        started = TurnStarted(record, opening, "" if conversation.title else title_of(text))
-        active = _Active(request, record, started, inbox)
-        await self._journal.commit(conversation.conversation_id, (started,))
-        self._active[conversation.conversation_id] = active
-        if turn_id in self._cancelled_early:
-            del self._cancelled_early[turn_id]
-            request.cancel.cancel()
-        accepted = Accepted(
-            conversation.conversation_id, turn_id, "started", self._journal.seq(conversation.conversation_id)
-        )
-        _remember(self._answers, turn_id, accepted)
+        scope = await self._locate(known.workspace if known else start.workspace, settings.index_file)
+        if self._is_closed:
+            raise ProtocolError("shutdown", "The server is shutting down. Start it again and send the message again.")
+        start = msgspec.structs.replace(start, role=role, turn_id=start.turn_id or new_id("t"))
+        outcome = await _carried_out(self._spawn(self._store(conversation_id, start, settings, scope), "accept"))
+        if outcome is None:
+            raise InternalError("internal", "The turn could not be accepted; the log says why. Send it again.")
+        if isinstance(outcome, AgentError):
+            raise outcome
+        return outcome
+
+    async def _store(
+        self, conversation_id: str, start: TurnStart, settings: Settings, scope: Scope
+    ) -> Accepted | AgentError:
+        """Make the turn exist. Not to be interrupted: from its first write on, a turn has exactly one end."""
+        try:
+            conversation = await self._open(conversation_id, start.workspace)
+            conversation_id = conversation.conversation_id
+            if self._conversations.turn(conversation_id, start.turn_id) is None:
+                await self._register(conversation, start, settings, scope)
+        except AgentError as refusal:
+            return refusal
+        accepted = Accepted(conversation_id, start.turn_id, "started", self._journal.seq(conversation_id))
+        _remember(self._answers, start.turn_id, accepted)
         return accepted
 
-    async def _freeze(
+    async def _open(self, conversation_id: str, workspace: str) -> Conversation:
+        if not conversation_id:
+            return await self._conversations.new(workspace)
+        return await self._conversations.hold(conversation_id)
+
+    async def _register(self, conversation: Conversation, start: TurnStart, settings: Settings, scope: Scope) -> None:
+        """From here on the turn can be found and cancelled; it is gone again when it cannot be stored."""
+        identifier = conversation.conversation_id
+        opening = UserMessage(
+            self._conversations.next_message_id(identifier), start.turn_id, start.parts, created_at=now_ms()
+        )
+        history = (*self._conversations.transcript(identifier), opening)
+        inbox = Inbox()
+        request = self._freeze(conversation, start, settings, scope, history, inbox)
+        record = TurnRecord(
+            start.turn_id,
+            identifier,
+            start.text,
+            start.role,
+            request.model.model,
+            opening.created_at,
+            instance=self._instance,
+        )
+        started = TurnStarted(record, opening, "" if conversation.title else title_of(start.text))
+        active = self._active[identifier] = ActiveTurn(request, started, inbox, self._journal, self._conversations)
+        if start.turn_id in self._cancelled_early:
+            del self._cancelled_early[start.turn_id]
+            request.cancel.cancel()
+        try:
+            await self._journal.commit(identifier, (started,))
+        except PersistenceError:
+            del self._active[identifier]
+            active.ended.set()
+            raise
+
+    def _freeze(
         self,
         conversation: Conversation,
-        turn_id: str,
+        start: TurnStart,
         settings: Settings,
-        role: str,
-        model: str,
-        *,
+        scope: Scope,
         history: tuple[Message, ...],
-        inbox: _Inbox,
+        inbox: Inbox,
     ) -> TurnRequest:
-        role = role or settings.active_role
-        scope = await self._locate(conversation.workspace, settings.index_file)
-        choice: ModelChoice = self._models.choose(settings, role, model or conversation.model)
+        role = start.role or conversation.role or settings.active_role
         system, tools = system_prompt(role, scope), offered(self._tools, role)
         return TurnRequest(
             conversation_id=conversation.conversation_id,
-            turn_id=turn_id,
+            turn_id=start.turn_id,
             role=role,
-            model=choice,
+            model=self._models.choose(settings, role, start.model or conversation.model),
             settings=settings,
             cwd=scope.cwd,
             root=scope.root or scope.cwd,
-            history=history or self._conversations.transcript(conversation.conversation_id),
+            history=history,
             system=lambda: system,
             tools=lambda: tools,
             edges=conversation.edges,
             conversation_usage=conversation.usage,
             cancel=CancelToken(),
             llm=self._llm,
-            journal=self._journal.bind(conversation.conversation_id, turn_id),
+            journal=self._journal.bind(conversation.conversation_id, start.turn_id),
             approvals=self._approvals,
             inbox=inbox,
+            redact=self._redact,
         )
 
-    async def _run(self, active: _Active) -> None:
+    async def _run(self, active: ActiveTurn) -> None:
+        identifier = active.record.conversation_id
         try:
-            end = await run_turn(active.request)
-        except Exception:  # noqa: BLE001  the turn is the long half of the request that started it: the same boundary
-            error_id = new_id("e")
-            _log.exception("turn failed, error %s", error_id)
-            bug = InternalError(
-                "internal",
-                f"An internal error ended the turn (error {error_id} in the log). Send the message again.",
-                data={"errorId": error_id},
-            )
-            end = TurnEnd("error", bug.record())
-        await self._finish(active, end)
+            await active.run()
+        finally:
+            self._approvals.forget_turn(identifier)
+            del self._active[identifier]
+            active.ended.set()
 
-    async def _finish(self, active: _Active, end: TurnEnd) -> None:
-        """Write and announce the turn's one end. It is announced even when it cannot be stored."""
-        conversation_id = active.record.conversation_id
-        active.record = msgspec.structs.replace(
-            active.record,
-            state=advance(active.record.state, "ended"),
-            outcome=end.outcome,
-            error=end.error,
-            ended_at=now_ms(),
-            rounds=end.rounds,
-            usage=end.usage,
-            files=end.files,
-        )
-        try:
-            await self._keep_untaken(active)
-            await self._journal.commit(conversation_id, (_ending(active.record, end.edges),))
-        except PersistenceError as error:
-            active.record = msgspec.structs.replace(active.record, outcome="error", error=error.record())
-        self._approvals.forget_turn(conversation_id, active.record.turn_id)
-        del self._active[conversation_id]
-        self._publish(active, TurnPersisted(active.record.turn_id), _ending(active.record, end.edges))
-        self._journal.publish(conversation_id, "", ConversationChanged("idle"))
-        active.ended.set()
-
-    async def _keep_untaken(self, active: _Active) -> None:
-        """Steering messages that came too late for this turn stay in the transcript: the next turn sees them."""
-        for message in active.inbox.take():
-            next_id = self._conversations.next_message_id(active.record.conversation_id)
-            kept = msgspec.structs.replace(message, message_id=next_id)
-            await active.request.journal.record(SteeringTaken(kept))
-
-    def _stop(self, active: _Active) -> None:
-        if active.record.state == "running":
-            active.record = msgspec.structs.replace(active.record, state=advance("running", "cancelling"))
-            if active.has_begun:
-                self._publish(active, TurnCancelRequested())
-        active.request.cancel.cancel()
+    def _cancel_absent(self, turn_id: str) -> Literal["cancelling", "ended"]:
+        if not turn_id or turn_id in self._answers:
+            return "ended"
+        record = self._conversations.find_turn(turn_id)
+        if record is None:
+            _remember(self._cancelled_early, turn_id, None)
+            return "cancelling"
+        holder = self._conversations.holder(record.conversation_id) if record.state != "ended" else None
+        if holder is not None:
+            raise ConversationHeldError(holder)
+        return "ended"
 
     def _settings_problems(self) -> tuple[Notice, ...]:
         """What is wrong with the configuration, said once until it is another."""
@@ -370,18 +347,38 @@ class Turns:
         self._told_version = effective.version
         return tuple(Notice("warning", "settingsProblem", problem.text) for problem in effective.problems)
 
-    def _find(self, conversation_id: str, turn_id: str) -> _Active | None:
+    def _find(self, conversation_id: str, turn_id: str) -> ActiveTurn | None:
         if not turn_id:
             return self._active.get(conversation_id)
         return next((each for each in self._active.values() if each.record.turn_id == turn_id), None)
 
-    def _publish(self, active: _Active, *bodies: Body) -> None:
-        for body in bodies:
-            self._journal.publish(active.record.conversation_id, active.record.turn_id, body)
+
+async def _carried_out(work: "asyncio.Task[Done]") -> Done:
+    """The result of work that was handed over. A cancel of the waiting task meanwhile comes too late: it is dropped."""
+    waiting = asyncio.current_task()
+    assert waiting is not None
+    while not work.done():
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError:
+            waiting.uncancel()
+    return work.result()
 
 
-def _ending(record: TurnRecord, edges: WindowEdges) -> TurnCompleted | TurnFailed:
-    return (TurnFailed if record.outcome == "error" else TurnCompleted)(record, edges)
+def _checked(start: TurnStart, redact: Callable[[str], str]) -> TurnStart:
+    """The start without secrets and halves of surrogate pairs, so that what is stored, sent and shown is the same.
+
+    Raises SchemaError for one that says nothing or has a bad id.
+    """
+    if start.turn_id and not is_valid_id(start.turn_id):
+        raise SchemaError("invalidParams", "turnId must match [A-Za-z0-9_-]{1,64}.", data={"path": "turnId"})
+    if not any(isinstance(part, TextPart) and part.text.strip() for part in start.parts):
+        raise SchemaError("invalidParams", "Say something: text or input must not be empty.", data={"path": "text"})
+    parts = tuple(
+        msgspec.structs.replace(part, text=redact(clean_text(part.text))) if isinstance(part, TextPart) else part
+        for part in start.parts
+    )
+    return msgspec.structs.replace(start, parts=parts)
 
 
 def _check_role(role: str) -> None:

@@ -73,7 +73,7 @@ def printable(path: str) -> str:
 
 
 def path_of_uri(uri: str) -> str | None:
-    r"""The path that a `file:` URI names, None for every other scheme. Pure.
+    r"""The path that a `file:` URI names, None for every other scheme and for a name that no path can have. Pure.
 
     Percent-encoded or not, upper or lower case drive: each form of one file gives one path (RFC 8089, and
     what editors send). `file:///C%3A/x` is `c:\x`, a host becomes a `//host/` path.
@@ -86,7 +86,9 @@ def path_of_uri(uri: str) -> str | None:
     if rest.startswith("//"):
         host, slash, tail = rest[2:].partition("/")
         encoded = slash + tail
-    path = os.fsdecode(unquote_to_bytes(encoded))
+    path = os.fsdecode(unquote_to_bytes(encoded.encode("utf-8", "replace")))
+    if "\0" in path:
+        return None
     if host and host.lower() != "localhost":
         return f"//{host}{path}"
     drive = _DRIVE.match(path)

@@ -132,6 +132,9 @@ local handlers = {
   ["agent/applyEdits"] = function(_, params)
     return require("tinsmith.edits").apply(process.client, params)
   end,
+  ["agent/reloadDocument"] = function(_, params)
+    return require("tinsmith.reload").reload(params)
+  end,
 }
 
 ---@param client vim.lsp.Client

@@ -4,6 +4,8 @@
 -- between; they never join what the person types, Insert mode included. Nothing is saved.
 
 local documents = require("tinsmith.documents")
+local modes = require("tinsmith.modes")
+local rewrite = require("tinsmith.rewrite")
 local splice = require("tinsmith.splice")
 
 local api = vim.api
@@ -75,76 +77,6 @@ local function plan_for(document, buf, encoding)
   return { buf = buf, lines = lines, after = after, had_eol = options.endofline, has_eol = has_eol or false }
 end
 
---- How many bytes two lines share at their start; whole characters only.
----@param old string
----@param new string
----@return integer
-local function shared_head(old, new)
-  local head, limit = 0, math.min(#old, #new)
-  while head < limit and old:byte(head + 1) == new:byte(head + 1) do
-    head = head + 1
-  end
-  return head < #old and head + vim.str_utf_start(old, head + 1) or head
-end
-
---- The same for their ends, at most `limit` bytes.
----@param old string
----@param new string
----@param limit integer
----@return integer
-local function shared_tail(old, new, limit)
-  local tail = 0
-  while tail < limit and old:byte(#old - tail) == new:byte(#new - tail) do
-    tail = tail + 1
-  end
-  while tail > 0 and vim.str_utf_start(old, #old - tail + 1) ~= 0 do
-    tail = tail - 1
-  end
-  return tail
-end
-
---- Put `lines` in the place of `old[first]` to `old[last]`, leaving what both share at the two ends alone.
----@param buf integer
----@param old string[]
----@param first integer
----@param last integer
----@param lines string[]
-local function replace(buf, old, first, last, lines)
-  local head = shared_head(old[first], lines[1])
-  local old_limit = #old[last] - (first == last and head or 0)
-  local new_limit = #lines[#lines] - (#lines == 1 and head or 0)
-  local tail = shared_tail(old[last], lines[#lines], math.min(old_limit, new_limit))
-  lines[#lines] = lines[#lines]:sub(1, #lines[#lines] - tail)
-  lines[1] = lines[1]:sub(head + 1)
-  api.nvim_buf_set_text(buf, first - 1, head, last - 1, #old[last] - tail, lines)
-end
-
---- Turn the buffer's text into other lines by its smallest changes, so that marks and cursors stay where they belong.
----@param buf integer
----@param old string[]
----@param new string[]
-local function rewrite(buf, old, new)
-  local diff = vim.text.diff or vim.diff
-  local hunks =
-    diff(table.concat(old, "\n") .. "\n", table.concat(new, "\n") .. "\n", { result_type = "indices" })
-  for index = #hunks, 1, -1 do
-    local first, removed, new_first, added = unpack(hunks[index])
-    if removed == 0 then
-      api.nvim_buf_set_lines(buf, first, first, true, vim.list_slice(new, new_first, new_first + added - 1))
-    elseif added == 0 then
-      api.nvim_buf_set_lines(buf, first - 1, first - 1 + removed, true, {})
-    else
-      replace(buf, old, first, first + removed - 1, vim.list_slice(new, new_first, new_first + added - 1))
-    end
-  end
-end
-
---- End the buffer's current undo step: what follows can be undone by itself.
----@param buf integer
-local function break_undo(buf)
-  vim.bo[buf].undolevels = vim.bo[buf].undolevels
-end
-
 ---@param plan tinsmith.Plan
 ---@param turn string
 local function change(plan, turn)
@@ -153,13 +85,13 @@ local function change(plan, turn)
   if is_continued then
     api.nvim_buf_call(buf, vim.cmd.undojoin)
   else
-    break_undo(buf)
+    rewrite.break_undo(buf)
   end
-  rewrite(buf, plan.lines, plan.after)
+  rewrite.lines(buf, plan.lines, plan.after)
   if vim.bo[buf].endofline ~= plan.has_eol then
     vim.bo[buf].endofline = plan.has_eol
   end
-  break_undo(buf)
+  rewrite.break_undo(buf)
 end
 
 --- All plans or none: what an unwilling buffer stops half-way is put back.
@@ -171,7 +103,7 @@ local function change_all(plans, turn)
     if not pcall(change, plan, turn) then
       for undone = index, 1, -1 do
         local begun = plans[undone]
-        pcall(rewrite, begun.buf, api.nvim_buf_get_lines(begun.buf, 0, -1, true), begun.lines)
+        pcall(rewrite.lines, begun.buf, api.nvim_buf_get_lines(begun.buf, 0, -1, true), begun.lines)
         vim.bo[begun.buf].endofline = begun.had_eol
       end
       return false
@@ -185,8 +117,9 @@ end
 
 ---@param params table ApplyEditsParams
 ---@param encoding "utf-8"|"utf-16"|"utf-32"
+---@param is_settled boolean nothing the person is in the middle of stands against it
 ---@return table ApplyEditsResult
-local function applied(params, encoding)
+local function applied(params, encoding, is_settled)
   local plans, refusals, bufs, seen = {}, {}, {}, {}
   for index, document in ipairs(params.documents) do
     local buf = documents.find(document.uri)
@@ -196,7 +129,7 @@ local function applied(params, encoding)
     bufs[index] = buf
     seen[buf or 0] = buf ~= nil
   end
-  local is_applied = next(refusals) == nil and change_all(plans, params.turnId)
+  local is_applied = is_settled and next(refusals) == nil and change_all(plans, params.turnId)
   local result = { applied = is_applied, documents = {} }
   for index, document in ipairs(params.documents) do
     local status = is_applied and "applied" or refusals[index] or "rejected"
@@ -205,7 +138,7 @@ local function applied(params, encoding)
   return result
 end
 
---- Apply the edits and answer; the same `editId` gets its first answer again.
+--- Apply the edits and answer; the same `editId` gets its first answer again. Runs in the coroutine of the request.
 ---@param client vim.lsp.Client
 ---@param params table ApplyEditsParams
 ---@return table ApplyEditsResult
@@ -214,7 +147,7 @@ function M.apply(client, params)
   if known then
     return known
   end
-  local result = applied(params, client.offset_encoding)
+  local result = applied(params, client.offset_encoding, modes.settle())
   answers[params.editId] = result
   answered[#answered + 1] = params.editId
   if #answered > ANSWERS_KEPT then

@@ -153,6 +153,14 @@ local function attach(client, buf)
   vim.lsp.buf_attach_client(buf, client.id)
 end
 
+--- The buffer has another name now: the document is closed under its old one.
+---@param copy tinsmith.Copy
+local function close(copy)
+  copies[copy.buf] = nil
+  copy.client:notify("textDocument/didClose", { textDocument = { uri = copy.uri } })
+  vim.lsp.buf_detach_client(copy.buf, copy.client.id)
+end
+
 --- Let the server see every loaded file of the workspace, and each that comes later.
 ---@param client vim.lsp.Client
 function M.follow(client)
@@ -169,17 +177,18 @@ function M.follow(client)
       end,
     })
   end
-  on({ "BufReadPost", "BufNewFile", "BufFilePost" }, "*", function(buf)
+  on({ "BufReadPost", "BufNewFile" }, "*", function(buf)
+    attach(client, buf)
+  end)
+  on("BufFilePost", "*", function(buf, copy)
+    if copy and copy.uri ~= vim.uri_from_bufnr(buf) then
+      close(copy)
+    end
     attach(client, buf)
   end)
   on("BufWritePre", "*", function(_, copy)
     if copy then
       send(copy)
-    end
-  end)
-  on("BufWritePost", "*", function(buf, copy)
-    if copy then
-      copy.uri = vim.uri_from_bufnr(buf)
     end
   end)
   on("OptionSet", "endofline,fileformat", function(_, copy)

@@ -109,21 +109,18 @@ function M.activity(id)
   return state ~= "idle" and state ~= "error" and WORDS[state] or nil
 end
 
---- The line above a transcript.
+--- What stands above a transcript, the title or what there is instead of it first.
 ---@param id string
----@return string
+---@return string[]
 function M.describe(id)
   local status = M.get(id)
   local parts = { status.title or "", status.model or "", WORDS[status.state] }
   if status.tokens.limit > 0 then
     parts[#parts + 1] = ("context %d %%"):format(100 * status.tokens.context / status.tokens.limit)
   end
-  return table.concat(
-    vim.tbl_filter(function(part)
-      return part ~= ""
-    end, parts),
-    " · "
-  )
+  return vim.tbl_filter(function(part)
+    return part ~= ""
+  end, parts)
 end
 
 --- Fire `User Tinsmith<name>`. A faulty subscriber stops nothing.

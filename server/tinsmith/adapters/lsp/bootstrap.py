@@ -15,6 +15,7 @@ SCHEMA_HASH = "3128cd7d1b4d5c6b"
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
 MAX_HEADER = 64 * 1024
+MAX_DIGITS = 12
 LIMITS = {"maxMessageBytes": 64 * 1024 * 1024, "replayEvents": 4096}
 FEATURES: dict[str, Any] = {"steer": {}, "applyEdits": {}, "permissions": {}}
 COMMANDS = ["tinsmith.ask", "tinsmith.cancel", "tinsmith.new"]
@@ -25,7 +26,11 @@ def serve() -> int:
     wire_in, wire_out = _take_the_wire()
     buffer = bytearray()
     while True:
-        body = _next_frame(wire_in, buffer)
+        try:
+            body = _next_frame(wire_in, buffer)
+        except ValueError as error:
+            _write(wire_out, _error(None, -32700, "parse", f"Cannot read on: {error}."))
+            return 1
         if body is None:
             return 1
         opening, answer = _open(body)
@@ -44,13 +49,10 @@ def serve() -> int:
 
 
 def initialize_result(params: dict[str, Any], epoch: str) -> dict[str, Any]:
-    """The answer to `initialize`: what we can do, in the client's first position encoding that we know."""
-    offered = _dig(params, "capabilities", "general", "positionEncodings")
-    encodings = offered if _is_list(offered) else []
-    encoding = next((each for each in encodings if each in ENCODINGS), "utf-16")
+    """The answer to `initialize`: what we can do."""
     result: dict[str, Any] = {
         "capabilities": {
-            "positionEncoding": encoding,
+            "positionEncoding": position_encoding(params),
             "textDocumentSync": {"openClose": True, "change": 2, "save": {"includeText": False}},
             "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
             "experimental": {
@@ -70,10 +72,18 @@ def initialize_result(params: dict[str, Any], epoch: str) -> dict[str, Any]:
     return result
 
 
+def position_encoding(params: dict[str, Any]) -> str:
+    """The client's first position encoding that we know."""
+    offered = _dig(params, "capabilities", "general", "positionEncodings")
+    return next((each for each in offered if each in ENCODINGS), "utf-16") if _is_list(offered) else "utf-16"
+
+
 def _take_the_wire() -> tuple[int, int]:
     """Our own copies of stdin and stdout; what others know as 0 and 1 becomes /dev/null and stderr."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    while nowhere <= 2:  # a descriptor that came closed must not become the wire
+        nowhere = os.open(os.devnull, os.O_RDWR)
     wire_in, wire_out = os.dup(0), os.dup(1)
-    nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, 0)
     os.close(nowhere)
     os.dup2(2, 1)
@@ -81,21 +91,23 @@ def _take_the_wire() -> tuple[int, int]:
 
 
 def _next_frame(wire_in: int, buffer: bytearray) -> bytes | None:
-    """The next frame's body; bytes behind it stay in `buffer`. None at the end of input."""
-    while True:
-        head_end = buffer.find(b"\r\n\r\n")
-        if head_end >= 0:
-            length = _content_length(bytes(buffer[:head_end]))
-            if length is None:
-                return None
-            while len(buffer) < head_end + 4 + length:
-                if not _fill(wire_in, buffer):
-                    return None
-            body = bytes(buffer[head_end + 4 : head_end + 4 + length])
-            del buffer[: head_end + 4 + length]
-            return body
-        if len(buffer) > MAX_HEADER or not _fill(wire_in, buffer):
+    """The next frame's body; bytes behind it stay in `buffer`. None at the end of input.
+
+    Raises ValueError for a header without a usable length.
+    """
+    while (head_end := buffer.find(b"\r\n\r\n")) < 0:
+        if len(buffer) > MAX_HEADER:
+            raise ValueError(f"no end of a header within {MAX_HEADER} bytes")
+        if not _fill(wire_in, buffer):
             return None
+    body_start = head_end + 4
+    body_end = body_start + _content_length(bytes(buffer[:head_end]))
+    while len(buffer) < body_end:
+        if not _fill(wire_in, buffer):
+            return None
+    body = bytes(buffer[body_start:body_end])
+    del buffer[:body_end]
+    return body
 
 
 def _fill(wire_in: int, buffer: bytearray) -> bool:
@@ -104,38 +116,55 @@ def _fill(wire_in: int, buffer: bytearray) -> bool:
     return bool(chunk)
 
 
-def _content_length(head: bytes) -> int | None:
+def _content_length(head: bytes) -> int:
     for line in head.split(b"\r\n"):
         name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-length" and value.strip().isdigit():
-            return int(value)
-    return None
+        if name.strip().lower() == b"content-length":
+            digits, most = value.strip(), LIMITS["maxMessageBytes"]
+            if not digits.isdigit() or len(digits) > MAX_DIGITS or int(digits) > most:
+                raise ValueError(f"Content-Length {digits[:20]!r} is not a number up to {most}")
+            return int(digits)
+    raise ValueError("a header without Content-Length")
 
 
 def _open(body: bytes) -> tuple[dict[str, Any] | None, bytes | None]:
     """What the server starts with, and the frame that answers; (None, None) for `exit`."""
     try:
         message: Any = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None, _error(None, -32700, "parse", "The message is not JSON.")
+    if _is_list(message):
+        return None, _error(None, -32600, "batchUnsupported", "Send one message per frame, not a batch.")
     if not _is_object(message):
-        return None, _error(None, -32600, "batchUnsupported", "Send one message per frame, as an object.")
+        return None, _error(None, -32600, "invalidRequest", "The message is not a JSON-RPC object.")
     method, request_id = message.get("method"), message.get("id")
     if method == "exit":
         return None, None
-    if request_id is None:
+    if request_id is None or (method is None and ("result" in message or "error" in message)):
         return None, b""
+    if isinstance(request_id, bool | list | dict):
+        return None, _error(None, -32600, "invalidRequest", "The id of a request is a number or a string.")
     if method != "initialize":
         return None, _error(request_id, -32600, "notInitialized", "Send `initialize` first.")
-    params = message.get("params")
-    if not _is_object(params):
-        return None, _error(request_id, -32602, "invalidParams", "`initialize` needs an object of parameters.")
+    params: Any = message.get("params")
+    if (path := _faulty_path(params)) is not None:
+        return None, _error(
+            request_id, -32602, "invalidParams", f"Invalid parameters: `{path}` does not fit.", path=path
+        )
     versions = _dig(params, "capabilities", "experimental", "agent", "versions")
     if _is_list(versions) and 1 not in versions:
         return None, _error(request_id, -32600, "unsupportedVersion", "This server speaks version 1.")
     epoch = os.urandom(8).hex()
     answer = _frame({"jsonrpc": "2.0", "id": request_id, "result": initialize_result(params, epoch)})
-    return {"params": params, "epoch": epoch}, answer
+    return {"params": params, "epoch": epoch, "encoding": position_encoding(params)}, answer
+
+
+def _faulty_path(params: Any) -> str | None:
+    """The first parameter of `initialize` that is of no kind LSP knows; what lies deeper is taken as far as it fits."""
+    if not _is_object(params):
+        return "params"
+    kinds = {"processId": int, "rootUri": str, "rootPath": str, "workspaceFolders": list, "capabilities": dict}
+    return next((name for name, kind in kinds.items() if not isinstance(params.get(name), kind | None)), None)
 
 
 def _dig(value: Any, *path: str) -> Any:
@@ -152,18 +181,9 @@ def _is_list(value: Any) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
-def _error(request_id: Any, code: int, name: str, message: str) -> bytes:
-    return _frame(
-        {
-            "jsonrpc": "2.0",
-            "id": request_id,
-            "error": {
-                "code": code,
-                "message": message,
-                "data": {"kind": "protocol", "code": name, "retryable": False},
-            },
-        }
-    )
+def _error(request_id: Any, code: int, name: str, message: str, **facts: str) -> bytes:
+    about = {"kind": "protocol", "code": name, "retryable": False, **facts}
+    return _frame({"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message, "data": about}})
 
 
 def _frame(message: dict[str, Any]) -> bytes:

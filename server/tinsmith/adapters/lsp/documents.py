@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from tinsmith.adapters.lsp.wire import ContentChange, Position, Range, TextDocumentItem
 from tinsmith.domain.change import Eol, Snapshot
 from tinsmith.workspace.paths import path_of_uri
-from tinsmith.workspace.text import text_hash
+from tinsmith.workspace.text import dominant_eol, text_hash
 
 
 class Document:
@@ -43,9 +43,8 @@ class Document:
 
     @property
     def eol(self) -> Eol:
-        """What new lines get: the end of most lines."""
-        crlf = sum(line.endswith("\r") for line in self._lines[:-1])
-        return "\r\n" if crlf * 2 > len(self._lines) - 1 else "\n"
+        """What new lines get."""
+        return dominant_eol(self.text)
 
     def change(self, version: int, changes: Sequence[ContentChange]) -> None:
         """Apply the changes of one notification, one after the other. Positions beyond the text are clamped."""
@@ -79,36 +78,33 @@ class Document:
         return line, _code_points(text, max(0, position.character), self._encoding)
 
     def _position(self, offset: int) -> Position:
-        line = 0
-        for line, text in enumerate(self._lines):
-            if offset <= len(text):
-                return Position(line, _units(text[:offset], self._encoding))
-            offset -= len(text) + 1
-        return Position(line, _units(self._lines[line], self._encoding))
+        text = self.text
+        line_start = text.rfind("\n", 0, offset) + 1
+        return Position(text.count("\n", 0, offset), _units(text[line_start:offset], self._encoding))
 
 
 def _code_points(text: str, units: int, encoding: str) -> int:
-    """How many code points of `text` stand before `units` units of the encoding."""
+    """How many code points of `text` the first `units` units of the encoding reach into; half a character counts."""
     if encoding == "utf-32" or text.isascii():
         return min(units, len(text))
-    seen = 0
-    for index, character in enumerate(text):
-        if seen >= units:
-            return index
-        seen += _width(character, encoding)
-    return len(text)
+    low, high = 0, min(units, len(text))
+    while low < high:
+        middle = (low + high) // 2
+        if _units(text[low:middle], encoding) < units:
+            units -= _units(text[low : middle + 1], encoding)
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def _units(text: str, encoding: str) -> int:
+    """The length of `text` in units of the encoding."""
     if encoding == "utf-32" or text.isascii():
         return len(text)
-    return sum(_width(character, encoding) for character in text)
-
-
-def _width(character: str, encoding: str) -> int:
     if encoding == "utf-16":
-        return 2 if ord(character) > 0xFFFF else 1
-    return len(character.encode("utf-8", "surrogatepass"))
+        return len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 class OpenDocuments:

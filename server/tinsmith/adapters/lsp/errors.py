@@ -2,14 +2,22 @@
 
 from typing import Any
 
+from tinsmith.adapters.lsp.messages import RequestId
 from tinsmith.domain.errors import AgentError, Cancelled, SchemaError
 
 REQUEST_CANCELLED = Cancelled("The request was cancelled.")
 
+_INVALID_REQUEST = -32600
 _INVALID_PARAMS = -32602
 _CONTENT_MODIFIED = -32801
 _REQUEST_FAILED = -32803
 _CODES = {
+    "parse": -32700,
+    "batchUnsupported": _INVALID_REQUEST,
+    "invalidRequest": _INVALID_REQUEST,
+    "alreadyInitialized": _INVALID_REQUEST,
+    "duplicateId": _INVALID_REQUEST,
+    "shutdown": _INVALID_REQUEST,
     "invalidParams": _INVALID_PARAMS,
     "unknownSetting": _INVALID_PARAMS,
     "invalidSetting": _INVALID_PARAMS,
@@ -31,24 +39,14 @@ def method_not_found(method: str) -> AgentError:
     return SchemaError("methodNotFound", f"There is no method {method!r} here.")
 
 
-def error_body(
-    request_id: int | str | None, number: int, kind: str, code: str, message: str, **facts: Any
-) -> dict[str, Any]:
-    """An error response."""
+def failure(request_id: RequestId | None, error: AgentError) -> dict[str, Any]:
+    """An error of ours as a response; what has no LSP code of its own is a failed request."""
     return {
         "jsonrpc": "2.0",
         "id": request_id,
         "error": {
-            "code": number,
-            "message": message,
-            "data": {"kind": kind, "code": code, "retryable": False, **facts},
+            "code": _CODES.get(error.code, _REQUEST_FAILED),
+            "message": error.message,
+            "data": {"kind": error.kind, "code": error.code, "retryable": error.retryable, **error.data},
         },
     }
-
-
-def failure(request_id: int | str | None, error: AgentError) -> dict[str, Any]:
-    """An error of ours as a response; what has no LSP code of its own is a failed request."""
-    facts = {"retryable": error.retryable, **error.data}
-    return error_body(
-        request_id, _CODES.get(error.code, _REQUEST_FAILED), error.kind, error.code, error.message, **facts
-    )

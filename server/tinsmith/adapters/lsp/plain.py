@@ -2,6 +2,8 @@
 
 import os
 
+import msgspec
+
 from tinsmith.adapters.lsp import wire
 from tinsmith.adapters.lsp.transport import RequestError, Transport
 from tinsmith.domain.errors import AgentError
@@ -57,12 +59,18 @@ class PlainCommands:
         self._show(_ERROR if error else _INFO, error.message if error else f"Tinsmith: {end.record.outcome}.")
         text = markdown(self._runtime.conversations.transcript(conversation_id))
         path = os.path.join(self._runtime.directories.cache, "transcripts", f"{conversation_id}.md")
-        await self._runtime.off_loop(lambda: _write(path, text))
+        try:
+            await self._runtime.off_loop(lambda: _write(path, text))
+        except OSError as error:
+            self._show(
+                _ERROR, f"The transcript cannot be written to {path} ({error.strerror}). Free the way and ask again."
+            )
+            return
         try:
             await self._transport.request(
                 "window/showDocument", {"uri": uri_of_path(path), "takeFocus": False}, wire.Shown, SHOW_TIMEOUT
             )
-        except (RequestError, TimeoutError):
+        except (RequestError, TimeoutError, msgspec.DecodeError):
             self._show(_INFO, f"The transcript is in {path}.")
 
     def _show(self, severity: int, text: str) -> None:

@@ -1,50 +1,45 @@
 """The door to the language features: pygls is imported off the loop, and what comes meanwhile waits in order."""
 
-from collections.abc import Callable
+import asyncio
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tinsmith.adapters.lsp.errors import error_body
 from tinsmith.adapters.lsp.plain import PlainCommands
-from tinsmith.adapters.lsp.transport import Transport
+from tinsmith.adapters.lsp.router import Reply, Request
 from tinsmith.runtime import Runtime
 
 if TYPE_CHECKING:
     from tinsmith.adapters.lsp.language import LanguageFeatures
 
-LANGUAGE_METHODS = frozenset({"workspace/executeCommand"})
+LANGUAGE_METHODS = ("workspace/executeCommand",)
 """What is served by the language features."""
 
 
 class LanguageRoom:
-    """Takes messages for the language features at any time; serves them once these are loaded."""
+    """Takes requests for the language features at any time; serves them once these are loaded."""
 
-    def __init__(self, runtime: Runtime, transport: Transport, opening: dict[str, Any], workspace: str) -> None:
-        self._transport = transport
+    def __init__(self, runtime: Runtime, opening: dict[str, Any], commands: PlainCommands) -> None:
+        self._runtime = runtime
         self._opening = opening
-        self._commands = PlainCommands(runtime, workspace, transport)
-        self._waiting: list[dict[str, Any]] = []
-        self._features: LanguageFeatures | None = None
-        runtime.spawn(self._load(runtime.off_loop), "language features")
+        self._commands = commands
+        self._features: asyncio.Future[LanguageFeatures] = asyncio.get_running_loop().create_future()
+        runtime.spawn(self._load(), "language features")
 
-    def take(self, message: dict[str, Any]) -> None:
-        """Serve one request, now or when everything is loaded."""
-        if self._features is None:
-            self._waiting.append(message)
-            return
-        try:
-            self._features.take(message)
-        except ValueError as error:
-            self._transport.send(error_body(message["id"], -32602, "schema", "invalidParams", f"{error}."))
+    @property
+    def requests(self) -> dict[str, Request]:
+        """The requests that are served here."""
+        return {method: (dict[str, Any], partial(self._serve, method)) for method in LANGUAGE_METHODS}
 
-    async def _load(self, off_loop: Callable[[Callable[[], Any]], Any]) -> None:
-        await off_loop(_import)
+    async def _serve(self, method: str, params: dict[str, Any]) -> Reply:
+        features = await asyncio.shield(self._features)
+        return Reply(await features.serve(method, params))
+
+    async def _load(self) -> None:
+        await self._runtime.off_loop(_import)
         from tinsmith.adapters.lsp.language import LanguageFeatures
 
-        self._features = LanguageFeatures(self._transport.send, self._opening, self._commands)
-        waiting, self._waiting = self._waiting, []
-        for message in waiting:
-            self.take(message)
+        self._features.set_result(LanguageFeatures(self._opening, self._commands))
 
 
 def _import() -> None:

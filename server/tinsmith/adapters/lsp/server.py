@@ -1,27 +1,26 @@
-"""Our methods, one short function each: decode, one call of the runtime, encode. Everything else is routing.
-
-Order: frames are taken in the order they came; document changes are applied at once, requests run as tasks. An answer
-that introduces an id is sent before any event that uses it.
-"""
+"""Our methods, one short function each: decode, one call of the runtime, encode."""
 
 import asyncio
 import logging
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
 from tinsmith.adapters.lsp import convert, wire
 from tinsmith.adapters.lsp.documents import OpenDocuments
 from tinsmith.adapters.lsp.editor import Editor
-from tinsmith.adapters.lsp.errors import REQUEST_CANCELLED, error_body, failure, method_not_found
-from tinsmith.adapters.lsp.room import LANGUAGE_METHODS, LanguageRoom
-from tinsmith.adapters.lsp.transport import Incoming, Transport, encode
-from tinsmith.domain.errors import AgentError, SchemaError, ToolError
+from tinsmith.adapters.lsp.log import PatientHandler
+from tinsmith.adapters.lsp.messages import convert_what_fits
+from tinsmith.adapters.lsp.plain import PlainCommands
+from tinsmith.adapters.lsp.room import LanguageRoom
+from tinsmith.adapters.lsp.router import Notification, Reply, Request, Router
+from tinsmith.adapters.lsp.transport import Transport, encode
+from tinsmith.domain.errors import SchemaError, ToolError
 from tinsmith.domain.event import Event
-from tinsmith.domain.ids import new_id
+from tinsmith.proc.identity import process_start
 from tinsmith.runtime import Runtime, open_runtime
 from tinsmith.services.turns import TurnStart
 from tinsmith.workspace.files import read_file
@@ -29,31 +28,25 @@ from tinsmith.workspace.paths import path_of_uri
 
 _log = logging.getLogger(__name__)
 
-STOP_TIMEOUT = 2.5
-"""Seconds that running turns have to end when the editor goes away."""
-PARENT_POLL = 5.0
+PARENT_POLL = 2.0
 """Seconds between looks at whether the editor's process still lives."""
 LAST_ITEMS = 50
 """Items of a snapshot."""
 
 
-class Reply(NamedTuple):
-    """A result, and what happens right after it was sent."""
-
-    result: Any
-    after: Callable[[], None] | None = None
-
-
 def run(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_out: int) -> int:
-    """Serve until the client says goodbye or is gone; the exit code, by LSP's rule."""
-    code = asyncio.run(_serve(opening, leftover, wire_in, wire_out))
+    """Serve until the client says goodbye or is gone, then end with the exit code of LSP's rule."""
+    logging.basicConfig(handlers=[PatientHandler(descriptor=2)])
+    code = asyncio.Runner().run(_serve(opening, leftover, wire_in, wire_out))
     logging.shutdown()
-    os._exit(code)  # a reader blocked on a pipe must not keep the process
+    os._exit(code)  # neither a reader blocked on a pipe nor a thread that looks up a name must keep the process
 
 
 async def _serve(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_out: int) -> int:
     loop = asyncio.get_running_loop()
-    params = msgspec.convert(opening["params"], wire.InitializeParams, strict=False)
+    params, dropped = convert_what_fits(opening["params"], wire.InitializeParams)
+    for path in dropped:
+        _log.warning("initialize: %s does not fit and counts as not said", path)
     ended: asyncio.Future[int] = loop.create_future()
 
     def end(code: int) -> None:
@@ -64,193 +57,40 @@ async def _serve(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_ou
     transport = Transport(wire_in, wire_out, receive=router.receive, closed=router.closed, loop=loop)
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, router.closed, f"signal {each.name}")
-    documents = OpenDocuments(_encoding(params))
+    documents = OpenDocuments(opening["encoding"])
     editor = Editor(transport, documents, _capability(params))
     settings = params.initialization_options.settings if params.initialization_options else {}
     async with open_runtime(
         epoch=opening["epoch"], editor_settings=settings, documents=editor, prompter=editor
     ) as runtime:
         methods = Methods(runtime, documents, transport, params)
-        router.open(transport, methods)
+        if _capability(params) is None:
+            commands = PlainCommands(runtime, methods.workspace, transport)
+            methods.requests |= LanguageRoom(runtime, opening["params"], commands).requests
+        router.open(runtime, transport, methods.requests, methods.notifications)
         transport.start(leftover)
         runtime.spawn(runtime.warm(), "warm up")
-        if _capability(params) is None:
-            methods.language = LanguageRoom(runtime, transport, opening["params"], methods.workspace)
         if params.process_id is not None:
             runtime.spawn(_watch_parent(params.process_id, router.closed), "watch the editor")
         code = await ended
-        await runtime.turns.stop_all(STOP_TIMEOUT)
-        transport.fail_requests()
-        router.is_open = False
+        await router.close()
     await loop.run_in_executor(None, transport.close)
     return code
 
 
 async def _watch_parent(process_id: int, closed: Callable[[str], None]) -> None:
     """An editor that died without closing the pipe is gone all the same."""
+    started = process_start(process_id)
     while True:
         await asyncio.sleep(PARENT_POLL)
-        try:
-            os.kill(process_id, 0)
-        except ProcessLookupError:
+        if started is None or process_start(process_id) != started:
             closed("the editor's process is gone")
             return
-        except PermissionError:
-            return
-
-
-def _encoding(params: wire.InitializeParams) -> str:
-    general = params.capabilities.general
-    offered = general.position_encodings if general else ()
-    return next((each for each in offered if each in {"utf-8", "utf-16", "utf-32"}), "utf-16")
 
 
 def _capability(params: wire.InitializeParams) -> wire.AgentCapability | None:
     experimental = params.capabilities.experimental
     return experimental.agent if experimental else None
-
-
-class Router:
-    """Sorts what comes in: answers, notifications, requests; and sees that every request is answered once."""
-
-    def __init__(self, end: Callable[[int], None]) -> None:
-        self.is_open = True
-        self._end = end
-        self._is_shut_down = False
-        self._running: dict[int | str, asyncio.Task[None]] = {}
-        self._transport: Transport
-        self._methods: Methods
-
-    def open(self, transport: Transport, methods: "Methods") -> None:
-        """From now on messages can be served."""
-        self._transport = transport
-        self._methods = methods
-
-    def closed(self, reason: str) -> None:
-        """The other end is gone."""
-        _log.info("closing: %s", reason)
-        self._end(0 if self._is_shut_down else 1)
-
-    def receive(self, body: bytes) -> None:
-        """Take one message."""
-        try:
-            message = msgspec.json.decode(body, type=Incoming)
-        except msgspec.ValidationError:
-            self._answer_unreadable(body)
-            return
-        except msgspec.DecodeError:
-            self._transport.send(error_body(None, -32700, "protocol", "parse", "The message is not JSON."))
-            return
-        if message.method is None:
-            if message.id is not None and (message.result or message.error):
-                self._transport.settle(message)
-            else:
-                self._refuse(message.id, "invalidRequest", "A message needs a method, or an id with a result.")
-        elif message.id is None:
-            self._notified(message.method, message.params)
-        else:
-            self._requested(message.id, message.method, message.params)
-
-    def _answer_unreadable(self, body: bytes) -> None:
-        is_batch = body.lstrip()[:1] == b"["
-        text = "Send one message per frame, not a batch." if is_batch else "The message is not a JSON-RPC object."
-        self._refuse(None, "batchUnsupported" if is_batch else "invalidRequest", text)
-
-    def _refuse(self, request_id: int | str | None, code: str, text: str) -> None:
-        self._transport.send(error_body(request_id, -32600, "protocol", code, text))
-
-    def _notified(self, method: str, params: msgspec.Raw) -> None:
-        if method == "exit":
-            self._end(0 if self._is_shut_down else 1)
-        elif method == "$/cancelRequest":
-            self._cancel(params)
-        elif (known := self._methods.notifications.get(method)) is not None:
-            params_type, take = known
-            try:
-                take(_decode(params, params_type))
-            except SchemaError as error:
-                _log.warning("notification %s: %s", method, error.message)
-        elif not method.startswith("$/"):
-            _log.debug("unknown notification %s", method)
-
-    def _cancel(self, params: msgspec.Raw) -> None:
-        try:
-            request_id = _decode(params, wire.CancelRequestParams).id
-        except SchemaError:
-            return
-        task = self._running.get(request_id)
-        if task is not None:
-            task.cancel()
-
-    def _requested(self, request_id: int | str, method: str, params: msgspec.Raw) -> None:
-        if self._is_shut_down:
-            self._refuse(request_id, "shutdown", "The server was shut down. Only `exit` may follow.")
-        elif method == "initialize":
-            self._refuse(request_id, "alreadyInitialized", "The server is initialized already.")
-        elif method in LANGUAGE_METHODS and self._methods.language is not None:
-            self._methods.language.take(
-                {"jsonrpc": "2.0", "id": request_id, "method": method, "params": _plain(params)}
-            )
-        elif request_id in self._running:
-            self._refuse(request_id, "duplicateId", f"A request with the id {request_id!r} is still being served.")
-        else:
-            task = self._methods.runtime.spawn(self._answer(request_id, method, params), method)
-            self._running[request_id] = task
-            task.add_done_callback(lambda ended: self._ended(request_id, ended))
-
-    def _ended(self, request_id: int | str, task: asyncio.Task[None]) -> None:
-        """A request that was cancelled, maybe before it began, is answered all the same."""
-        del self._running[request_id]
-        if task.cancelled():
-            self._transport.send(failure(request_id, REQUEST_CANCELLED))
-
-    async def _answer(self, request_id: int | str, method: str, params: msgspec.Raw) -> None:
-        """Serve one request; exactly one answer leaves, whatever happens (a cancelled one is answered by `_ended`)."""
-        after: Callable[[], None] | None = None
-        try:
-            reply = await self._serve(method, params)
-            body = encode({"jsonrpc": "2.0", "id": request_id, "result": reply.result})
-            after = reply.after
-        except AgentError as error:
-            body = encode(failure(request_id, error))
-        except Exception:  # noqa: BLE001  the boundary of a request
-            error_id = new_id("e")
-            _log.exception("request %s failed, error %s", method, error_id)
-            text = f"An internal error occurred (error {error_id} in the log). Try again."
-            body = encode(error_body(request_id, -32603, "internal", "internal", text, errorId=error_id))
-        self._transport.send_body(body)
-        if after is not None:
-            after()
-
-    async def _serve(self, method: str, params: msgspec.Raw) -> Reply:
-        if method == "shutdown":
-            self._is_shut_down = True
-            await self._methods.runtime.turns.stop_all(STOP_TIMEOUT)
-            return Reply(None)
-        known = self._methods.requests.get(method)
-        if known is None:
-            raise method_not_found(method)
-        params_type, answer = known
-        return await answer(_decode(params, params_type))
-
-
-def _plain(params: msgspec.Raw) -> Any:
-    return msgspec.json.decode(params) if params else None
-
-
-def _decode(params: msgspec.Raw, params_type: type[Any]) -> Any:
-    """Typed parameters. Raises SchemaError `invalidParams` with the path of the faulty field."""
-    try:
-        return msgspec.json.decode(params or b"{}", type=params_type)
-    except msgspec.ValidationError as error:
-        text, _, path = str(error).partition(" - at `$")
-        raise SchemaError(
-            "invalidParams", f"Invalid parameters: {text}.", data={"path": path.rstrip("`").lstrip(".")}
-        ) from error
-
-
-Request = tuple[type[Any], Callable[[Any], Awaitable[Reply]]]
-Notification = tuple[type[Any], Callable[[Any], None]]
 
 
 class Methods:
@@ -264,10 +104,7 @@ class Methods:
         self._transport = transport
         self.workspace = _workspace(params)
         self._subscribed: set[str] = set()
-        self.language: LanguageRoom | None = None
-        capability = _capability(params)
-        if capability is not None:
-            _pace(runtime, transport, capability)
+        _pace(runtime, transport, _capability(params) or wire.AgentCapability())
         runtime.journal.subscribe(self._forward)
         self.requests: dict[str, Request] = {
             "agent/conversationNew": (wire.ConversationNewParams, self.conversation_new),
@@ -466,8 +303,15 @@ class Methods:
         )
 
     def _path(self, uri: str | None) -> str:
-        """The directory a client names, by URI or path; its workspace when it names none."""
-        return (path_of_uri(uri) or uri) if uri else self.workspace
+        """The directory a client names, by URI or path; its workspace when it names none. Raises SchemaError."""
+        path = (path_of_uri(uri) or uri) if uri else self.workspace
+        if not os.path.isabs(path) or "\0" in path:
+            raise SchemaError(
+                "invalidParams",
+                f"Name a directory by file URI or absolute path, not {uri!r}.",
+                data={"path": "workspace"},
+            )
+        return path
 
 
 _EVENT_HEAD = b'{"jsonrpc":"2.0","method":"agent/event","params":'
@@ -476,7 +320,7 @@ _EVENT_HEAD = b'{"jsonrpc":"2.0","method":"agent/event","params":'
 def _workspace(params: wire.InitializeParams) -> str:
     folders = params.workspace_folders or ()
     uri = folders[0].uri if folders else params.root_uri
-    return (path_of_uri(uri) if uri else None) or params.root_path or os.getcwd()
+    return os.path.abspath((path_of_uri(uri) if uri else None) or params.root_path or "")
 
 
 def _pace(runtime: Runtime, transport: Transport, capability: wire.AgentCapability) -> None:

@@ -1,7 +1,8 @@
 """Frames in and out: a reader thread, a writer thread, one ordered queue, and the table of our own requests.
 
-The loop never waits for the client: a frame goes straight into an idle pipe when it surely fits, else the writer
-thread takes it. A client that stops reading costs memory up to a bound, and then the connection.
+The loop never waits for the client. The first frame of a loop step goes straight into an idle pipe when it surely
+fits, what follows in the same step leaves in one write at its end, and anything else is the writer thread's. A client
+that stops reading costs memory up to a bound, and then the connection.
 """
 
 import asyncio
@@ -15,7 +16,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from tinsmith.adapters.lsp.errors import failure
 from tinsmith.adapters.lsp.frames import FrameError, FrameReader, frame
+from tinsmith.adapters.lsp.messages import Incoming, decode
+from tinsmith.domain.errors import ProtocolError
 
 _log = logging.getLogger(__name__)
 
@@ -29,20 +33,8 @@ SURELY_FITS = 4096
 """Bytes that a pipe which polls as writable takes without blocking (PIPE_BUF)."""
 TOMBSTONES = 256
 """How many withdrawn requests are remembered, so that a late answer is no surprise."""
-
-
-ABSENT = msgspec.Raw()
-"""A field that did not come; it is empty, so it reads as false."""
-
-
-class Incoming(msgspec.Struct):
-    """Any message of the other side; bodies stay raw until the method is known."""
-
-    id: int | str | None = None
-    method: str | None = None
-    params: msgspec.Raw = ABSENT
-    result: msgspec.Raw = ABSENT
-    error: msgspec.Raw = ABSENT
+UNTAKEN = 4
+"""How many reads may wait for the loop; then the client waits for us."""
 
 
 class RequestError(Exception):
@@ -53,7 +45,7 @@ class RequestError(Exception):
         self.code = code
 
 
-class _Failure(msgspec.Struct):
+class _Refusal(msgspec.Struct):
     code: int = 0
     message: str = ""
 
@@ -66,6 +58,7 @@ class Transport:
     """The wire.
 
     `receive` is called on the loop, in order, with each message body; `closed` when the connection is gone.
+    What one body does wrong is logged by the loop and leaves the next ones alone.
     """
 
     def __init__(
@@ -86,9 +79,12 @@ class Transport:
         self._leftover = b""
         self._reader = threading.Thread(target=self._read, name="wire-reader", daemon=True)
         self._writer = threading.Thread(target=self._write, name="wire-writer", daemon=True)
+        self._untaken = threading.Semaphore(UNTAKEN)
         self._wakes = threading.Condition()
         self._queue: deque[bytes] = deque()
         self._queued = 0
+        self._gathered = bytearray()
+        self._is_in_step = False
         self._is_writing = False
         self._is_broken = False
         self._is_closing = False
@@ -119,19 +115,45 @@ class Transport:
         self.send_body(encode(message))
 
     def send_body(self, body: bytes) -> None:
-        """Queue one message that is encoded already."""
+        """Queue one message that is encoded already. On the loop's thread, as `send`."""
         payload = frame(body)
         with self._wakes:
             if self._is_broken:
                 return
-            if not self._queue and not self._is_writing and len(payload) <= SURELY_FITS and self._poll.poll(0):
+            if len(self._gathered) + len(payload) > SURELY_FITS:
+                self._flush()
+            if len(payload) > SURELY_FITS or self._queue or self._is_writing:
+                self._flush()
+                self._enqueue(payload)
+            elif self._is_in_step:
+                self._gathered += payload
+                self._queued += len(payload)
+            else:
+                self._is_in_step = True
+                self._loop.call_soon(self._end_step)
                 self._write_now(payload)
-                return
-            self._queue.append(payload)
-            self._queued += len(payload)
-            if self._queued > MAX_QUEUED:
-                self._break("the client does not read")
-            self._wakes.notify()
+
+    def _end_step(self) -> None:
+        """The loop has done what one event asked of it: what was gathered meanwhile leaves in one write."""
+        with self._wakes:
+            self._is_in_step = False
+            self._flush()
+
+    def _flush(self) -> None:
+        """Send off what was gathered; the lock is held."""
+        if self._gathered:
+            payload = bytes(self._gathered)
+            self._gathered.clear()
+            self._queued -= len(payload)
+            self._write_now(payload)
+
+    def _enqueue(self, payload: bytes) -> None:
+        """Leave the payload to the writer thread; the lock is held."""
+        self._queue.append(payload)
+        self._queued += len(payload)
+        if self._queued > MAX_QUEUED:
+            self._break("the client does not read")
+        self._wakes.notify()
 
     def notify(self, method: str, params: Any) -> None:
         """Send a notification."""
@@ -159,19 +181,23 @@ class Transport:
                 self._withdrawn.append(number)
                 self.notify("$/cancelRequest", {"id": number})
             raise
-        return msgspec.json.decode(raw, type=result_type)
+        return decode(raw, result_type)
+
+    def awaits(self, request_id: object) -> bool:
+        """Whether a request of ours with this id waits for its answer."""
+        return request_id in self._requests
 
     def settle(self, message: Incoming) -> None:
-        """Give an answer to the request of ours that waits for it."""
+        """Give an answer to the request of ours that waits for it; an answer without a result has the result null."""
         future = self._requests.pop(message.id, None) if isinstance(message.id, int) else None
         if future is None or future.done():
             if message.id not in self._withdrawn:
                 _log.warning("an answer to a request that we did not make: id %r", message.id)
         elif message.error:
-            failure = _decode_failure(message.error)
-            future.set_exception(RequestError(failure.code, failure.message))
+            refusal = _decode_refusal(message.error)
+            future.set_exception(RequestError(refusal.code, refusal.message))
         else:
-            future.set_result(message.result)
+            future.set_result(message.result or msgspec.Raw(b"null"))
 
     def fail_requests(self) -> None:
         """Nobody will answer any more: cancel what waits."""
@@ -182,6 +208,7 @@ class Transport:
     def close(self, timeout: float = 1.0) -> None:
         """Write what is queued, for at most `timeout` seconds, then stop."""
         with self._wakes:
+            self._flush()
             self._is_closing = True
             self._wakes.notify()
         self._writer.join(timeout)
@@ -191,34 +218,33 @@ class Transport:
         reason = "end of input"
         try:
             while True:
-                bodies = self._frames.feed(chunk)
-                if bodies:
-                    self._loop.call_soon_threadsafe(self._deliver, bodies)
+                self._hand_over(chunk)
                 chunk = os.read(self._in, 262144)
                 if not chunk:
                     break
         except FrameError as error:
             reason = f"the stream is out of step: {error}"
-            self.send_body(
-                encode(
-                    {
-                        "jsonrpc": "2.0",
-                        "id": None,
-                        "error": {
-                            "code": -32700,
-                            "message": f"Cannot read on: {error}.",
-                            "data": {"kind": "protocol", "code": "parse", "retryable": False},
-                        },
-                    }
-                )
-            )
+            refusal = failure(None, ProtocolError("parse", f"Cannot read on: {error}."))
+            self._loop.call_soon_threadsafe(self.send, refusal)
         except OSError as error:
             reason = f"reading failed: {error.strerror}"
         self._tell_closed(reason)
 
-    def _deliver(self, bodies: list[bytes]) -> None:
-        for body in bodies:
-            self._receive(body)
+    def _hand_over(self, chunk: bytes) -> None:
+        """Give what `chunk` completes to the loop, also when something unreadable stands behind it."""
+        bodies: list[bytes] = []
+        try:
+            bodies.extend(self._frames.feed(chunk))
+        finally:
+            if bodies:
+                self._untaken.acquire()
+                for body in bodies[:-1]:
+                    self._loop.call_soon_threadsafe(self._receive, body)
+                self._loop.call_soon_threadsafe(self._receive_last, bodies[-1])
+
+    def _receive_last(self, body: bytes) -> None:
+        self._untaken.release()
+        self._receive(body)
 
     def _write(self) -> None:
         while True:
@@ -227,9 +253,9 @@ class Transport:
                     self._wakes.wait()
                 if self._is_broken or not self._queue:
                     return
-                payload = b"".join(self._queue)
-                self._queue.clear()
+                waiting, self._queue = self._queue, deque()
                 self._is_writing = True
+            payload = b"".join(waiting)
             try:
                 _write_all(self._out, payload)
             except OSError:
@@ -241,6 +267,10 @@ class Transport:
                 self._is_writing = False
 
     def _write_now(self, payload: bytes) -> None:
+        """Write at most SURELY_FITS bytes at once when the pipe takes them, else leave them to the writer."""
+        if self._is_broken or self._queue or self._is_writing or not self._poll.poll(0):
+            self._enqueue(payload)
+            return
         try:
             _write_all(self._out, payload)
         except OSError:
@@ -250,6 +280,7 @@ class Transport:
         """Give the connection up; the lock is held."""
         self._is_broken = True
         self._queue.clear()
+        self._gathered.clear()
         self._queued = 0
         self._wakes.notify()
         self._tell_closed(reason)
@@ -267,8 +298,8 @@ def _write_all(descriptor: int, payload: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _decode_failure(raw: msgspec.Raw) -> _Failure:
+def _decode_refusal(raw: msgspec.Raw) -> _Refusal:
     try:
-        return msgspec.json.decode(raw, type=_Failure)
+        return msgspec.json.decode(raw, type=_Refusal)
     except msgspec.DecodeError:
-        return _Failure(0, "an error of unknown form")
+        return _Refusal(0, "an error of unknown form")

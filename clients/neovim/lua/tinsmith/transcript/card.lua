@@ -89,8 +89,7 @@ function M.draw(request, outcome)
     add(("  %-2s  %s"):format(choice.key, choice.text))
     highlights[#highlights + 1] = { #lines - 1, 2, 4, "TinsmithApprovalKey" }
   end
-  add("")
-  add("  <CR> on an answer gives it; elsewhere :Tinsmith approve, approve!, deny {reason}", "TinsmithMeta")
+  add("  <CR> answers, g? explains", "TinsmithMeta")
   return { lines = lines, highlights = highlights }
 end
 

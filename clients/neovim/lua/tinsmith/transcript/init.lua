@@ -78,12 +78,20 @@ function M.foldtext()
   return block and block.is_foldable and format.fold_line(block) or vim.fn.foldtext()
 end
 
---- The line above a transcript. Called by 'winbar'.
+--- The line above a transcript; where it is narrow, the title and the end stay. Called by 'winbar'.
 ---@return string
 function M.winbar()
   local transcript = by_buf[api.nvim_get_current_buf()]
-  local text = transcript and require("tinsmith.status").describe(transcript.id) or ""
-  return (text:gsub("%%", "%%%%"))
+  local parts = transcript and require("tinsmith.status").describe(transcript.id) or {}
+  local title = table.remove(parts, 1) or ""
+  local room = math.floor(api.nvim_win_get_width(0) / 2)
+  if vim.fn.strdisplaywidth(title) > room then
+    title = vim.fn.strcharpart(title, 0, room - 1) .. "…"
+  end
+  local rest = vim.tbl_map(function(part)
+    return " · " .. part
+  end, parts)
+  return (title:gsub("%%", "%%%%")) .. "%<" .. table.concat(rest):gsub("%%", "%%%%")
 end
 
 --- Draw everything anew, as after a load.

@@ -13,6 +13,7 @@ function M.dress(win)
   local options = {
     wrap = true,
     linebreak = true,
+    breakindent = true,
     number = false,
     relativenumber = false,
     signcolumn = "no",
@@ -25,6 +26,7 @@ function M.dress(win)
     foldtext = "v:lua.require'tinsmith.transcript'.foldtext()",
     fillchars = "fold: ,eob: ",
     winbar = "%{%v:lua.require'tinsmith.transcript'.winbar()%}",
+    statusline = "[tinsmith] %=%-14.(%l,%c%) %P",
   }
   for name, value in pairs(options) do
     vim.wo[win][0][name] = value
