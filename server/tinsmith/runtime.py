@@ -19,7 +19,7 @@ from tinsmith.services import inspection
 from tinsmith.services.approvals import Approvals
 from tinsmith.services.conversations import Conversations, own_lease
 from tinsmith.services.journal import Journal
-from tinsmith.services.keys import api_key, redactor, secret_variables
+from tinsmith.services.keys import api_key, secret_variables, without_secrets
 from tinsmith.services.models import Models
 from tinsmith.services.prompts import Scope
 from tinsmith.services.settings import OffLoop, SettingsService
@@ -78,11 +78,11 @@ class Runtime:
             tools=builtin_tools(
                 documents,
                 cache_dir=directories.cache,
-                secret_variables=secret_variables(settings.effective.settings.llm_config.api_key_env),
+                secret_variables=lambda: secret_variables(self._key_variable),
                 protected=(directories.data, directories.config),
             ),
             locate=self._locate,
-            redact=redactor(settings.effective.settings.llm_config.api_key_env),
+            redact=self._redact,
             spawn=self.spawn,
             instance=journal.epoch,
         )
@@ -138,7 +138,15 @@ class Runtime:
 
     async def _locate(self, workspace: str, index_file: str) -> Scope:
         project = await self.off_loop(lambda: look_at_project(workspace, index_file))
-        return Scope(project.cwd, project.root, project.index_text, project.instructions)
+        instructions = tuple((path, self._redact(text)) for path, text in project.instructions)
+        return Scope(project.cwd, project.root, self._redact(project.index_text), instructions)
+
+    @property
+    def _key_variable(self) -> str:
+        return self.settings.effective.settings.llm_config.api_key_env
+
+    def _redact(self, text: str) -> str:
+        return without_secrets(text, self._key_variable)
 
 
 @asynccontextmanager

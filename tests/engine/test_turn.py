@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 from tests.engine.stage import NO_WAIT, Person, Stage, reader, shell
+from tests.engine.test_window import rounds
 
 from tinsmith.domain.event import AnswerReceived, CallCancelled, CallFinished, TextStreamed
 from tinsmith.domain.message import AssistantMessage, ToolMessage, UserMessage
@@ -214,11 +215,19 @@ async def test_a_retry_after_output_withdraws_what_was_shown():
 
 async def test_a_context_overflow_is_squeezed_and_tried_once_more():
     overflow = reply(Fail("contextWindow", "Too long."))
+    old = rounds(12, turn="old")
     model = ScriptedModel([overflow, reply("Fine.")])
-    assert (await Stage(model).run()).outcome == "completed"
+    assert (await Stage(model, history=old).run()).outcome == "completed"
+    assert len(model.requests[1].messages) < len(model.requests[0].messages)
     model = ScriptedModel([overflow, overflow])
-    end = await Stage(model).run()
+    end = await Stage(model, history=old).run()
     assert (end.error.code, len(model.requests)) == ("contextWindow", 2)
+
+
+async def test_where_nothing_can_be_left_out_a_refused_request_is_not_made_again():
+    model = ScriptedModel([reply(Fail("contextWindow", "Too long."))])
+    end = await Stage(model).run()
+    assert (end.error.code, len(model.requests)) == ("contextWindow", 1)
 
 
 class TestCancel:

@@ -88,7 +88,7 @@ async def test_keys_are_neither_inherited_nor_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.setenv("MY_LLM_KEY", "k-test-123")
     (tmp_path / "root").mkdir()
-    bench = Bench(tmp_path / "root", secret_variables=frozenset({"MY_LLM_KEY"}))
+    bench = Bench(tmp_path / "root", secret_variables=lambda: frozenset({"MY_LLM_KEY"}))
     result = await bench.call("bash", command="env; printf 'k-test-'; printf '123\\n'")
     assert "sk-test" not in result.content
     assert "k-test-123" not in result.content + "".join(bench.shown)

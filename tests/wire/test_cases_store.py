@@ -335,3 +335,11 @@ async def test_st_20_a_crooked_history_is_set_straight(connect, home, workspace,
         assert (await client.turn("go on", conversationId="c_old"))["outcome"] == "completed"
         (body,) = bodies_of(provider)
     assert [message["content"] for message in body["messages"][1:]] == sent
+
+
+async def test_st_05_where_nothing_can_be_left_out_it_is_not_sent_again(connect):
+    async with LoopbackServer(OVERFLOW, OVERFLOW, fine()) as provider:
+        client = await connect(provider.base_url, **OPTIONS)
+        ended = await client.turn("hello")
+        assert (ended["outcome"], ended["error"]["code"]) == ("error", "contextWindow")
+        assert len(bodies_of(provider)) == 1

@@ -116,3 +116,22 @@ async def test_in_what_a_provider_says_of_a_key(begin, home):
         assert (ended["outcome"], ended["error"]["code"]) == ("error", "authRequired")
         assert (await client.turn("hi"))["outcome"] == "completed"
         await check_nothing_leaked(client, provider, home)
+
+
+async def test_in_the_texts_that_a_project_keeps_for_agents(begin, home, workspace):
+    (workspace / "AGENTS.md").write_text(TEXT)
+    (workspace / "INDEX.md").write_text(TEXT)
+    async with LoopbackServer(fine()) as provider:
+        client = await begin(provider)
+        assert (await client.turn("hi"))["outcome"] == "completed"
+        await client.request("agent/inspect", {"what": "context"})
+        await check_nothing_leaked(client, provider, home)
+
+
+async def test_a_key_that_is_named_later_is_kept_as_well(connect, home):
+    env = reply(Call("bash", {"command": "env"}))
+    async with LoopbackServer(ScriptedModel([env, reply("I see.")])) as provider:
+        client = await connect(provider.base_url, environment={"MY_LLM_SECRET": KEY}, **FULL)
+        await client.request("agent/configSet", {"path": "llm_config.api_key_env", "value": "MY_LLM_SECRET"})
+        assert (await client.turn(f"hi {KEY}"))["outcome"] == "completed"
+        await check_nothing_leaked(client, provider, home)

@@ -192,3 +192,17 @@ async def test_subscribe_gives_what_was_missed_or_a_snapshot(connect):
         )
         assert other["resync"] is True
         assert [item["text"] for item in other["snapshot"]["lastItems"]] == ["hi", "Hello."]
+
+
+async def test_a_page_never_separates_a_call_from_its_result(connect):
+    script = [reply(Call("bash", {"command": "echo hi"})), reply("Done.")]
+    async with scripted(*script) as provider:
+        client = await connect(provider.base_url, initializationOptions={"settings": {"permission_mode": "full"}})
+        identifier = (await client.turn("go"))["conversationId"]
+        page = {"conversationId": identifier, "limit": 2}
+        newer = await client.request("agent/historyRead", {**page, "direction": "newer"})
+        assert newer["items"][-1]["result"] == "exit: 0\nhi\n"
+        older = await client.request("agent/historyRead", {**page, "direction": "older"})
+        assert [item["kind"] for item in older["items"]] == ["assistant", "tool", "assistant"]
+        rest = await client.request("agent/historyRead", {**page, "cursor": older["nextCursor"]})
+        assert [item["kind"] for item in rest["items"]] == ["user"]

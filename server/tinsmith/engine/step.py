@@ -56,9 +56,11 @@ async def _answer_with_retries(request: TurnRequest, progress: Progress) -> tupl
     """One answer through the inner retry layer: connection, stall, 5xx, 429. A context overflow trims once."""
     policy = request.settings.llm_config
     failures = 0
-    is_squeezed = False
+    too_long: tuple[AgentError, View] | None = None
     while True:
-        model_request, view = _build(request, progress, is_squeezed=is_squeezed)
+        model_request, view = _build(request, progress, is_squeezed=too_long is not None)
+        if too_long is not None and view.messages == too_long[1].messages:
+            raise too_long[0]  # there is nothing to leave out: the same request would be refused again
         stream = _Stream(request, new_id("i"))
         request.journal.publish(RequestStarted(progress.rounds, failures + 1))
         try:
@@ -68,8 +70,8 @@ async def _answer_with_retries(request: TurnRequest, progress: Progress) -> tupl
             await _keep_part(request, progress, stream, "cancelled")
             raise
         except AgentError as error:
-            if error.code == "contextWindow" and not is_squeezed and not stream.has_shown:
-                is_squeezed = True
+            if error.code == "contextWindow" and too_long is None and not stream.has_shown:
+                too_long = error, view
                 continue
             may_retry = error.retryable and failures < policy.retry_max_retries
             if not may_retry or (stream.has_shown and not policy.stream_retry_after_output):

@@ -11,7 +11,7 @@ from tinsmith.domain.conversation import Conversation
 from tinsmith.domain.errors import AgentError, ErrorRecord, PersistenceError, SchemaError
 from tinsmith.domain.event import CallCancelled, TurnFailed
 from tinsmith.domain.ids import message_id, message_ordinal, new_id, now_ms
-from tinsmith.domain.message import AssistantMessage, Message, ToolCall
+from tinsmith.domain.message import AssistantMessage, Message, ToolCall, ToolMessage
 from tinsmith.domain.turn import CallRecord, TurnRecord
 from tinsmith.engine.repair import missing_results
 from tinsmith.proc.identity import boot_id, process_start
@@ -185,13 +185,20 @@ class Conversations:
     def history(
         self, conversation_id: str, *, cursor: str | None, limit: int, direction: Literal["older", "newer"]
     ) -> History:
-        """A page of the transcript: `older` newest first, `newer` oldest first."""
+        """A page of the transcript: `older` newest first, `newer` oldest first.
+
+        It may be a little longer than `limit`: an answer and the results of its calls stay together.
+        """
         self.get(conversation_id)
 
         def read(session: Session) -> History:
             page = session.messages.page(conversation_id, limit=limit, cursor=cursor, direction=direction)
+            messages, following = page.messages, page.next_cursor
+            while following is not None and _cuts_a_round(messages, following_is_older=direction == "older"):
+                page = session.messages.page(conversation_id, limit=1, cursor=following, direction=direction)
+                messages, following = (*messages, *page.messages), page.next_cursor
             calls = {call.call_id: call for call in session.calls.all(conversation_id)}
-            return History(page.messages, calls, page.next_cursor)
+            return History(messages, calls, following)
 
         return self._storage.read(read)
 
@@ -209,6 +216,16 @@ class Conversations:
 
     def _lease_of(self, conversation_id: str) -> Lease:
         return msgspec.structs.replace(self._lease, conversation_id=conversation_id, acquired_at=now_ms())
+
+
+def _cuts_a_round(messages: Sequence[Message], *, following_is_older: bool) -> bool:
+    """Whether a page that ends here has the results of an answer without it, or (going forward) may miss some."""
+    last = messages[-1] if messages else None
+    if following_is_older:
+        return isinstance(last, ToolMessage)
+    answers = [message for message in messages if isinstance(message, AssistantMessage)]
+    answered = {message.call_id for message in messages if isinstance(message, ToolMessage)}
+    return bool(answers) and any(call.call_id not in answered for call in answers[-1].calls)
 
 
 def title_of(text: str) -> str:

@@ -1,7 +1,6 @@
 """Keys of providers: where they come from, and which must never be shown. From the environment alone."""
 
 import os
-from collections.abc import Callable
 
 from tinsmith.config.selection import KEY_VARIABLES
 from tinsmith.domain.redaction import redact
@@ -18,7 +17,6 @@ def secret_variables(configured: str) -> frozenset[str]:
     return frozenset((*KEY_VARIABLES, configured))
 
 
-def redactor(configured: str) -> Callable[[str], str]:
-    """Replaces the values of those variables, and whatever looks like a token, by a mark."""
-    values = known_values(os.environ, secret_variables(configured))
-    return lambda text: redact(text, values)
+def without_secrets(text: str, configured: str) -> str:
+    """The text with the values of those variables, and whatever looks like a token, replaced by a mark."""
+    return redact(text, known_values(os.environ, secret_variables(configured)))

@@ -27,12 +27,12 @@ def builtin_tools(
     documents: Documents,
     *,
     cache_dir: str,
-    secret_variables: frozenset[str] = frozenset(),
+    secret_variables: Callable[[], frozenset[str]] = frozenset,
     protected: tuple[str, ...] = (),
 ) -> tuple[ToolSpec, ...]:
     """The built-in tools in their fixed order. What they need to run is imported and made at the first call.
 
-    `cache_dir` takes long command outputs; `secret_variables` are the names of environment variables that hold
+    `cache_dir` takes long command outputs; `secret_variables` gives the names of environment variables that hold
     our keys; no edit or write may touch the `protected` directories.
     """
 

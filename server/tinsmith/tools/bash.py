@@ -41,7 +41,7 @@ async def run(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> T
     command = Command(
         text=arguments.command,
         cwd=place.path,
-        environment=child_environment(os.environ, ports.secret_variables),
+        environment=child_environment(os.environ, ports.secret_variables()),
         timeout=arguments.timeout_s,
     )
     finished = await ports.runner.run(command, cancel=scope.cancel, show=scope.output, secrets=ports.secrets)

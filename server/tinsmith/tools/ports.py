@@ -1,6 +1,7 @@
 """What the tools were made with: the files, what was shown of them, the runner of commands."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tinsmith.domain.ports import Documents
@@ -26,12 +27,16 @@ class ToolPorts:
     runner: Runner
     output_folder: str
     protected: tuple[str, ...]
-    secret_variables: frozenset[str]
-    secrets: tuple[str, ...]
+    secret_variables: Callable[[], frozenset[str]]
 
     async def locate(self, path: str, scope: CallScope) -> Place:
         """As `workspace.paths.locate`, off the loop."""
         return await self.snapshots.off_loop(locate, path, scope.root, (self.output_folder,))
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values that must not be shown, as the environment and the settings are now."""
+        return known_values(os.environ, self.secret_variables())
 
     def redact(self, text: str) -> str:
         """The text without what is known to be secret."""
@@ -39,7 +44,7 @@ class ToolPorts:
 
 
 def open_ports(
-    documents: Documents, cache_dir: str, secret_variables: frozenset[str], protected: tuple[str, ...]
+    documents: Documents, cache_dir: str, secret_variables: Callable[[], frozenset[str]], protected: tuple[str, ...]
 ) -> ToolPorts:
     """The ports of this process. Threads are started when first used."""
     output_folder = os.path.join(cache_dir, "output")
@@ -51,5 +56,4 @@ def open_ports(
         output_folder=output_folder,
         protected=protected,
         secret_variables=secret_variables,
-        secrets=known_values(os.environ, secret_variables),
     )
