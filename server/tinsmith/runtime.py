@@ -14,6 +14,7 @@ from tinsmith.domain.errors import AgentError, SchemaError
 from tinsmith.domain.ids import new_id
 from tinsmith.domain.ports import Documents, Model, Prompter
 from tinsmith.llm.chat_completions import ChatCompletions
+from tinsmith.net.fetch import WebFetcher
 from tinsmith.net.http import HttpClient
 from tinsmith.services import inspection
 from tinsmith.services.approvals import Approvals
@@ -22,10 +23,11 @@ from tinsmith.services.journal import Journal
 from tinsmith.services.keys import api_key, secret_variables
 from tinsmith.services.models import Models
 from tinsmith.services.prompts import Scope
-from tinsmith.services.settings import SettingsService
+from tinsmith.services.settings import SettingsService, tool_options
 from tinsmith.services.turns import Turns
 from tinsmith.store import Storage, Store
 from tinsmith.tools import builtin_tools
+from tinsmith.tools.linkup import Linkup
 from tinsmith.workspace.identity import look_at_project
 
 _log = logging.getLogger(__name__)
@@ -61,6 +63,9 @@ class Runtime:
         self._running: set[asyncio.Task[None]] = set()
         self._threads = threads
         self._http = http
+        configured = settings.effective.settings
+        web_search = tool_options(configured, "web_search")
+        self._fetcher = WebFetcher(tool_options(configured, "web_fetch"))
         self.directories = directories
         self.settings = settings
         self.journal = journal
@@ -77,8 +82,10 @@ class Runtime:
             tools=builtin_tools(
                 documents,
                 cache_dir=directories.cache,
-                secret_variables=secret_variables(settings.effective.settings.llm_config.api_key_env),
+                secret_variables=secret_variables(configured.llm_config.api_key_env, web_search.get("api_key_env", "")),
                 protected=(directories.data, directories.config),
+                fetcher=self._fetcher,
+                searcher=Linkup(http, web_search, api_key),
             ),
             locate=self._locate,
             spawn=self.spawn,
@@ -98,6 +105,7 @@ class Runtime:
         await self.conversations.release_all()
         for task in self._running:
             task.cancel()
+        await self._fetcher.aclose()
 
     async def off_loop(self, work: Callable[[], Result]) -> Result:
         """Run a function that blocks in a thread of this runtime."""

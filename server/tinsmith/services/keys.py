@@ -10,6 +10,6 @@ def api_key(variable: str) -> str | None:
     return os.environ.get(variable) or None
 
 
-def secret_variables(configured: str) -> frozenset[str]:
-    """The variables whose values no command and no text may get: the usual ones and the configured one."""
-    return frozenset((*KEY_VARIABLES, configured))
+def secret_variables(*configured: str) -> frozenset[str]:
+    """The variables whose values no command and no text may get: the usual ones and the configured ones."""
+    return frozenset((*KEY_VARIABLES, *filter(None, configured)))

@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from tinsmith.domain.ports import Documents
+from tinsmith.domain.ports import Documents, Fetcher, Searcher
 from tinsmith.domain.redaction import redact
 from tinsmith.domain.tool import CallScope
 from tinsmith.proc.environment import known_values
@@ -28,6 +28,8 @@ class ToolPorts:
     protected: tuple[str, ...]
     secret_variables: frozenset[str]
     secrets: tuple[str, ...]
+    fetcher: Fetcher
+    searcher: Searcher
 
     async def locate(self, path: str, scope: CallScope) -> Place:
         """As `workspace.paths.locate`, off the loop."""
@@ -39,7 +41,12 @@ class ToolPorts:
 
 
 def open_ports(
-    documents: Documents, cache_dir: str, secret_variables: frozenset[str], protected: tuple[str, ...]
+    documents: Documents,
+    cache_dir: str,
+    secret_variables: frozenset[str],
+    protected: tuple[str, ...],
+    fetcher: Fetcher,
+    searcher: Searcher,
 ) -> ToolPorts:
     """The ports of this process. Threads are started when first used."""
     output_folder = os.path.join(cache_dir, "output")
@@ -52,4 +59,6 @@ def open_ports(
         protected=protected,
         secret_variables=secret_variables,
         secrets=known_values(os.environ, secret_variables),
+        fetcher=fetcher,
+        searcher=searcher,
     )
