@@ -12,7 +12,7 @@ from tinsmith.config.directories import Directories, find_directories
 from tinsmith.domain.conversation import Conversation
 from tinsmith.domain.errors import AgentError, SchemaError
 from tinsmith.domain.ids import new_id
-from tinsmith.domain.ports import Documents, Model, Prompter
+from tinsmith.domain.ports import Diagnostics, Documents, Model, Prompter
 from tinsmith.llm.chat_completions import ChatCompletions
 from tinsmith.net.fetch import WebFetcher
 from tinsmith.net.http import HttpClient
@@ -58,6 +58,7 @@ class Runtime:
         directories: Directories,
         documents: Documents,
         prompter: Prompter,
+        diagnostics: Diagnostics | None,
     ) -> None:
         self._tasks = tasks
         self._running: set[asyncio.Task[None]] = set()
@@ -84,6 +85,7 @@ class Runtime:
                 cache_dir=directories.cache,
                 secret_variables=secret_variables(configured.llm_config.api_key_env, web_search.get("api_key_env", "")),
                 protected=(directories.data, directories.config),
+                diagnostics=diagnostics,
                 fetcher=self._fetcher,
                 searcher=Linkup(http, web_search, api_key),
             ),
@@ -147,6 +149,7 @@ async def open_runtime(
     *,
     documents: Documents,
     prompter: Prompter,
+    diagnostics: Diagnostics | None = None,
     epoch: str = "",
     editor_settings: Any = None,
     overrides: dict[str, Any] | None = None,
@@ -182,6 +185,7 @@ async def open_runtime(
                 directories=directories,
                 documents=documents,
                 prompter=prompter,
+                diagnostics=diagnostics,
             )
             try:
                 yield runtime

@@ -19,6 +19,7 @@ return {
         versions = { 1 },
         applyEdits = vim.empty_dict(),
         permissions = vim.empty_dict(),
+        diagnostics = vim.empty_dict(),
         stream = { maxHz = 30 },
         clientName = "tinsmith.nvim",
       },

@@ -9,6 +9,7 @@ from typing import Protocol
 import msgspec
 
 from tinsmith.domain.change import ApplyResult, FileChange, Refreshed, Snapshot
+from tinsmith.domain.diagnostic import DocumentDiagnostics
 from tinsmith.domain.errors import ToolError
 from tinsmith.domain.event import Body
 from tinsmith.domain.message import Message, ModelDelta, UserMessage
@@ -118,6 +119,25 @@ class Documents(Protocol):
         ...
 
 
+class Diagnostics(Protocol):
+    """The findings of the editor's own language servers."""
+
+    @property
+    def has_diagnostics(self) -> bool:
+        """Whether the editor tells of any."""
+        ...
+
+    async def diagnose(
+        self, paths: Sequence[str], min_versions: Mapping[str, int], wait: float
+    ) -> tuple[DocumentDiagnostics, ...]:
+        """The findings in these files, in every file that has some when none are named.
+
+        The editor waits up to `wait` seconds for findings about the versions given by path, and then tells what
+        there is. Empty when it tells none or does not answer in time; never raises.
+        """
+        ...
+
+
 class Fetcher(Protocol):
     """Gets pages of the public web."""
 
@@ -159,6 +179,17 @@ class NoDocuments:
 
     async def apply(self, label: str, turn_id: str, changes: Sequence[FileChange]) -> tuple[ApplyResult, ...]:
         raise LookupError("no document is open")
+
+
+class NoDiagnostics:
+    """The Diagnostics of a run without an editor."""
+
+    has_diagnostics = False
+
+    async def diagnose(
+        self, paths: Sequence[str], min_versions: Mapping[str, int], wait: float
+    ) -> tuple[DocumentDiagnostics, ...]:
+        return ()
 
 
 class NoWeb:

@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from tinsmith.domain.policy import Access
-from tinsmith.domain.ports import Documents, Fetcher, NoWeb, Searcher
+from tinsmith.domain.ports import Diagnostics, Documents, Fetcher, NoDiagnostics, NoWeb, Searcher
 from tinsmith.domain.tool import CallScope, Effect, ToolResult, ToolSpec
 from tinsmith.tools.arguments import (
     BashArguments,
+    DiagnosticsArguments,
     EditArguments,
     ReadArguments,
     WebFetchArguments,
@@ -28,6 +29,7 @@ _TOOLS: tuple[tuple[str, type[msgspec.Struct], frozenset[Effect]], ...] = (
     ("bash", BashArguments, frozenset({"reads", "writes", "runs", "network"})),
     ("web_search", WebSearchArguments, frozenset({"network"})),
     ("web_fetch", WebFetchArguments, frozenset({"network"})),
+    ("diagnostics", DiagnosticsArguments, frozenset({"reads"})),
 )
 """In the order in which a model is told of them; it never changes, so that providers can cache it."""
 
@@ -38,6 +40,7 @@ def builtin_tools(
     cache_dir: str,
     secret_variables: frozenset[str] = frozenset(),
     protected: tuple[str, ...] = (),
+    diagnostics: Diagnostics | None = None,
     fetcher: Fetcher | None = None,
     searcher: Searcher | None = None,
 ) -> tuple[ToolSpec, ...]:
@@ -51,7 +54,15 @@ def builtin_tools(
     def ports() -> Any:
         from tinsmith.tools.ports import open_ports
 
-        return open_ports(documents, cache_dir, secret_variables, protected, fetcher or NoWeb(), searcher or NoWeb())
+        return open_ports(
+            documents,
+            cache_dir,
+            secret_variables,
+            protected,
+            diagnostics or NoDiagnostics(),
+            fetcher or NoWeb(),
+            searcher or NoWeb(),
+        )
 
     return tuple(
         ToolSpec(

@@ -53,3 +53,9 @@ class WebFetchArguments(Struct, frozen=True, forbid_unknown_fields=True):
 
     url: Annotated[str, Meta(min_length=1)]
     max_chars: Annotated[int, Meta(ge=1)] | None = None
+
+
+class DiagnosticsArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which file or folder; the whole workspace when none is named."""
+
+    path: str | None = None

@@ -11,7 +11,7 @@ from tinsmith.workspace.edits import apply_edits, snippet
 from tinsmith.workspace.files import StaleError
 from tinsmith.workspace.text import lines_of
 
-_SNIPPET_CHARACTERS = RESULT_CHARACTERS - 1_000
+_SNIPPET_CHARACTERS = RESULT_CHARACTERS - 4_500
 
 
 async def preview(ports: ToolPorts, arguments: EditArguments, scope: CallScope) -> Access:

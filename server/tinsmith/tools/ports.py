@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from tinsmith.domain.ports import Documents, Fetcher, Searcher
+from tinsmith.domain.ports import Diagnostics, Documents, Fetcher, Searcher
 from tinsmith.domain.redaction import redact
 from tinsmith.domain.tool import CallScope
 from tinsmith.proc.environment import known_values
@@ -28,6 +28,7 @@ class ToolPorts:
     protected: tuple[str, ...]
     secret_variables: frozenset[str]
     secrets: tuple[str, ...]
+    diagnostics: Diagnostics
     fetcher: Fetcher
     searcher: Searcher
 
@@ -45,6 +46,7 @@ def open_ports(
     cache_dir: str,
     secret_variables: frozenset[str],
     protected: tuple[str, ...],
+    diagnostics: Diagnostics,
     fetcher: Fetcher,
     searcher: Searcher,
 ) -> ToolPorts:
@@ -59,6 +61,7 @@ def open_ports(
         protected=protected,
         secret_variables=secret_variables,
         secrets=known_values(os.environ, secret_variables),
+        diagnostics=diagnostics,
         fetcher=fetcher,
         searcher=searcher,
     )
