@@ -14,7 +14,7 @@ from tinsmith.tools.ports import ToolPorts
 from tinsmith.workspace.diff import Diff, LineRange, unified
 from tinsmith.workspace.edits import Edited
 from tinsmith.workspace.paths import Place
-from tinsmith.workspace.text import lines_of
+from tinsmith.workspace.text import line_count, lines_of
 
 DIAGNOSTICS_WAIT = 1.5
 """Seconds in which the editor's language servers may find something in a changed document."""
@@ -148,7 +148,7 @@ def _header(prepared: Prepared, result: ApplyResult) -> str:
     edited = prepared.edited
     first, last = _extent(edited)
     delta = sum((hunk.new_end - hunk.new) - (hunk.old_end - hunk.old) for hunk in edited.hunks)
-    lines = len(lines_of(edited.change.after_text))
+    lines = line_count(edited.change.after_text)
     notes = ""
     if result.status == "unverified":
         notes += "note: the editor did not confirm the change; read the file to be sure\n"

@@ -1,16 +1,19 @@
 """What the tools were made with: the files, what was shown of them, the runner of commands."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tinsmith.domain.ports import Diagnostics, Documents, Fetcher, Searcher
-from tinsmith.domain.redaction import redact
+from tinsmith.domain.redaction import may_span_lines, redact
 from tinsmith.domain.tool import CallScope
 from tinsmith.proc.environment import known_values
 from tinsmith.proc.runner import Runner
+from tinsmith.workspace.diff import LineRange
 from tinsmith.workspace.ledger import Ledger
 from tinsmith.workspace.paths import Place, locate
 from tinsmith.workspace.snapshots import Snapshots
+from tinsmith.workspace.text import lines_of
 
 RESULT_CHARACTERS = 20_000
 """Bound of a result that the model sees."""
@@ -39,6 +42,18 @@ class ToolPorts:
     def redact(self, text: str) -> str:
         """The text without what is known to be secret."""
         return redact(text, self.secrets)
+
+    def redact_lines(self, text: str, ranges: Iterable[LineRange]) -> list[tuple[int, list[str]]]:
+        """The lines of these ranges as they may be shown, with the number of each range's first one.
+
+        What spans lines is found wherever it begins; all else without a look at the rest of the text.
+        """
+        if may_span_lines(text, self.secrets):
+            whole = lines_of(self.redact(text))
+            return [(first, whole[first - 1 : last]) for first, last in ranges]
+        lines = lines_of(text)
+        parts = [(first, lines[first - 1 : last]) for first, last in ranges]
+        return [(first, self.redact("\n".join(part)).split("\n") if part else []) for first, part in parts]
 
 
 def open_ports(

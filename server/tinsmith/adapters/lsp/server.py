@@ -412,7 +412,7 @@ class Methods:
         """A buffer may have been unsaved before it was shown to us."""
         path = path_of_uri(uri)
         try:
-            saved = (await self.runtime.off_loop(lambda: read_file(path))).hash if path else ""
+            saved = (await self.runtime.off_loop(lambda: read_file(os.path.realpath(path)))).hash if path else ""
         except ToolError:
             saved = ""
         document = self._documents.get(uri)
