@@ -30,6 +30,7 @@ def test_what_the_client_announces(editor: Editor, peer: Peer, turn: str) -> Non
         "versions": [1],
         "applyEdits": {},
         "permissions": {},
+        "diagnostics": {},
         "stream": {"maxHz": 30},
         "clientName": "tinsmith.nvim",
     }
