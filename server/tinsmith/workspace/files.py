@@ -44,10 +44,10 @@ def read_file(path: str) -> Snapshot:
 
     Raises ToolError `notFound`, `isDirectory`, `notRegular`, `tooLarge`, `notReadable` or `binary`.
     """
-    return _read(path, lambda flags: open_resolved(path, flags), lambda: os.stat(path))
+    return decode(path, _content(path, lambda flags: open_resolved(path, flags), lambda: os.stat(path)))
 
 
-def _read(path: str, opened: Callable[[int], int], looked_at: Callable[[], os.stat_result]) -> Snapshot:
+def _content(path: str, opened: Callable[[int], int], looked_at: Callable[[], os.stat_result]) -> bytes:
     try:
         _check_readable(path, looked_at())  # a device may do something when it is opened
         descriptor = opened(os.O_RDONLY | os.O_NONBLOCK)
@@ -64,7 +64,7 @@ def _read(path: str, opened: Callable[[int], int], looked_at: Callable[[], os.st
         raise _unreadable(path, error) from error
     if len(content) > MAX_FILE_BYTES:
         raise _too_large(path, len(content))
-    return decode(path, content)
+    return content
 
 
 def list_directory(path: str) -> tuple[list[str], int]:
@@ -109,8 +109,11 @@ def writable_mode(path: str) -> int:
     return mode
 
 
-def read_at(directory: int, name: str, path: str) -> Snapshot | None:
-    """The file of that name in a directory, called `path` in what is said of it; None when there is none."""
+def content_at(directory: int, name: str, path: str) -> bytes | None:
+    """The bytes of the file of that name in a directory, called `path` in what is said of it; None when there is none.
+
+    Raises ToolError as `read_file`.
+    """
 
     def look() -> os.stat_result:
         return os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -119,7 +122,7 @@ def read_at(directory: int, name: str, path: str) -> Snapshot | None:
         look()
     except FileNotFoundError:
         return None
-    return _read(path, lambda flags: os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory), look)
+    return _content(path, lambda flags: os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory), look)
 
 
 def check_kernel(path: str) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Generator
 from tinsmith.domain.change import FileChange
 from tinsmith.domain.errors import ToolError
 from tinsmith.workspace.descriptors import exchange, open_directory, rename_to_free
-from tinsmith.workspace.files import StaleError, check_kernel, compare, read_at, read_only
-from tinsmith.workspace.text import encode
+from tinsmith.workspace.files import StaleError, check_kernel, compare, content_at, read_only
+from tinsmith.workspace.text import decode, encode
 
 _LOCK_SECONDS = 5.0
 
@@ -35,7 +35,7 @@ def write_file(change: FileChange) -> None:
             change.after_text, before is not None and before.has_bom, before.encoding if before else "utf-8"
         )
         with _locked(folder, is_made=before is None) as directory:
-            compare(change, read_at(directory, name, path))
+            _check(change, directory, name)
             like = None if before is None else _writable(directory, name, path)
             with _beside(directory, content, like) as temporary:
                 _put_in_place(directory, temporary, name, change)
@@ -57,20 +57,28 @@ def _put_in_place(directory: int, temporary: str, name: str, change: FileChange)
         try:
             rename_to_free(directory, temporary, name)
         except FileExistsError as error:
-            raise StaleError(change.path, read_at(directory, name, change.path)) from error
+            content = content_at(directory, name, change.path)
+            raise StaleError(change.path, None if content is None else decode(change.path, content)) from error
         return
     if not exchange(directory, temporary, name):
-        compare(change, read_at(directory, name, change.path))
+        _check(change, directory, name)
         os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
         return
     try:
-        compare(change, read_at(directory, temporary, change.path))
+        _check(change, directory, temporary)
     except ToolError:
         try:
             exchange(directory, temporary, name)
         except FileNotFoundError:
             rename_to_free(directory, temporary, name)
         raise
+
+
+def _check(change: FileChange, directory: int, name: str) -> None:
+    """Raises StaleError unless the file of that name is what the change was made from, ToolError when it is none."""
+    content, before = content_at(directory, name, change.path), change.before
+    if content is None or before is None or content != encode(before.text, before.has_bom, before.encoding):
+        compare(change, None if content is None else decode(change.path, content))
 
 
 def _writable(directory: int, name: str, path: str) -> os.stat_result:
