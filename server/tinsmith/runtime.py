@@ -12,8 +12,9 @@ from tinsmith.config.directories import Directories, find_directories
 from tinsmith.domain.conversation import Conversation
 from tinsmith.domain.errors import AgentError, SchemaError
 from tinsmith.domain.ids import new_id
-from tinsmith.domain.ports import Documents, Model, Prompter
+from tinsmith.domain.ports import Diagnostics, Documents, Model, Prompter
 from tinsmith.llm.chat_completions import ChatCompletions
+from tinsmith.net.fetch import WebFetcher
 from tinsmith.net.http import HttpClient
 from tinsmith.services import inspection
 from tinsmith.services.approvals import Approvals
@@ -22,10 +23,11 @@ from tinsmith.services.journal import Journal
 from tinsmith.services.keys import api_key, secret_variables, without_secrets
 from tinsmith.services.models import Models
 from tinsmith.services.prompts import Scope
-from tinsmith.services.settings import OffLoop, SettingsService
+from tinsmith.services.settings import OffLoop, SettingsService, tool_options
 from tinsmith.services.turns import Turns
 from tinsmith.store import Storage, Store
 from tinsmith.tools import builtin_tools
+from tinsmith.tools.linkup import Linkup
 from tinsmith.workspace.identity import look_at_project
 
 _log = logging.getLogger(__name__)
@@ -56,12 +58,16 @@ class Runtime:
         directories: Directories,
         documents: Documents,
         prompter: Prompter,
+        diagnostics: Diagnostics | None,
     ) -> None:
         self._tasks = tasks
         self._running: set[asyncio.Task[Any]] = set()
         self._is_closed = False
         self.off_loop = off_loop
         self._http = http
+        configured = settings.effective.settings
+        web_search = tool_options(configured, "web_search")
+        self._fetcher = WebFetcher(tool_options(configured, "web_fetch"))
         self.directories = directories
         self.settings = settings
         self.journal = journal
@@ -78,8 +84,11 @@ class Runtime:
             tools=builtin_tools(
                 documents,
                 cache_dir=directories.cache,
-                secret_variables=lambda: secret_variables(self._key_variable),
+                secret_variables=self._secret_variables,
                 protected=(directories.data, directories.config),
+                diagnostics=diagnostics,
+                fetcher=self._fetcher,
+                searcher=Linkup(http, web_search, api_key),
             ),
             locate=self._locate,
             redact=self._redact,
@@ -109,6 +118,7 @@ class Runtime:
         if self._running:
             await asyncio.wait(self._running, timeout=STOP_TIMEOUT)
         await self.conversations.release_all()
+        await self._fetcher.aclose()
 
     async def warm(self) -> None:
         """Import what the first turn needs, off the loop, in the idle moment after the first conversation is there."""
@@ -141,12 +151,14 @@ class Runtime:
         instructions = tuple((path, self._redact(text)) for path, text in project.instructions)
         return Scope(project.cwd, project.root, self._redact(project.index_text), instructions)
 
-    @property
-    def _key_variable(self) -> str:
-        return self.settings.effective.settings.llm_config.api_key_env
+    def _secret_variables(self) -> frozenset[str]:
+        """Where keys are now: the settings may name another variable at any time."""
+        settings = self.settings.effective.settings
+        search = tool_options(settings, "web_search")
+        return secret_variables(settings.llm_config.api_key_env, search.get("api_key_env", ""))
 
     def _redact(self, text: str) -> str:
-        return without_secrets(text, self._key_variable)
+        return without_secrets(text, self._secret_variables())
 
 
 @asynccontextmanager
@@ -154,6 +166,7 @@ async def open_runtime(
     *,
     documents: Documents,
     prompter: Prompter,
+    diagnostics: Diagnostics | None = None,
     epoch: str = "",
     editor_settings: Any = None,
     overrides: dict[str, Any] | None = None,
@@ -192,6 +205,7 @@ async def open_runtime(
                 directories=directories,
                 documents=documents,
                 prompter=prompter,
+                diagnostics=diagnostics,
             )
             try:
                 yield runtime

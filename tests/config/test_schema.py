@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tinsmith.config.layers import default_tree, leaves, merge, split_unknown, with_value
 from tinsmith.config.schema import find_faults, json_schema
-from tinsmith.domain.settings import Settings
+from tinsmith.domain.settings import Settings, WebFetchSettings, WebSearchSettings
 
 COUNTS = (
     "llm_config.retry_max_retries",
@@ -50,8 +50,15 @@ GOOD = [
     ("context_management.trim_threshold_pct", 100),
     ("context_management.trim_threshold_pct", 0.5),
     ("services", {"tool": {"web_search": {"depth": "deep", "max_results": 3}}}),
+    ("services", {"tool": {"web_fetch": {"allowed_addresses": ["127.0.0.1:8000", "10.0.0.0/8", "[::1]:80", "::1"]}}}),
 ]
 BAD = [
+    *(
+        ("services.tool.web_fetch.allowed_addresses", [value])
+        for value in ("localhost", "10.0.0.1/8", "127.0.0.1:0", "127.0.0.1:x", "[::1", "", 5)
+    ),
+    *(("services.tool.web_search.depth", value) for value in ("deeper", 5, None)),
+    *(("services.tool.web_search.max_results", value) for value in (0, 21, "3")),
     *((path, value) for path in COUNTS for value in (-1, 1.5, 2.0, "1", True, None, [])),
     *((path, value) for path in SECONDS for value in (0, -1, "1", True, None, INFINITY, float("nan"))),
     *((path, value) for path in BACKOFFS for value in ([], [-1], ["1"], 5, "[1]", None, [INFINITY], [True])),
@@ -158,7 +165,9 @@ def test_the_schema_for_editors_knows_every_setting_and_its_default():
                 yield above + name, child.get("default"), "description" in child
 
     found = list(described(schema))
-    expected = {**dict(leaves(msgspec.json.decode(msgspec.json.encode(Settings())))), "models": {}, "services": {}}
+    services = {"tool": {"web_search": WebSearchSettings(), "web_fetch": WebFetchSettings()}}
+    every = {**msgspec.structs.asdict(Settings()), "services": services}
+    expected = {**dict(leaves(msgspec.json.decode(msgspec.json.encode(every)))), "models": {}}
     assert {path: default for path, default, _ in found if path != "$schema"} == expected
     assert [path for path, _, is_described in found if not is_described] == ["$schema"]
 

@@ -40,6 +40,7 @@ ASKED: dict[str, tuple[Any, Any]] = {
     "agent/requestPermission": (wire.RequestPermissionParams, wire.RequestPermissionResult),
     "agent/applyEdits": (wire.ApplyEditsParams, wire.ApplyEditsResult),
     "agent/reloadDocument": (wire.ReloadDocumentParams, wire.ReloadDocumentResult),
+    "agent/diagnostics": (wire.DiagnosticsParams, wire.DiagnosticsResult),
     "workspace/applyEdit": (wire.ApplyEditParams, wire.ApplyEditResult),
 }
 """What a client is asked, and what it answers."""

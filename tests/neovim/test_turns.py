@@ -31,6 +31,7 @@ def test_what_the_client_announces(editor: Editor, peer: Peer, turn: str) -> Non
         "applyEdits": {},
         "permissions": {},
         "reloadDocument": {},
+        "diagnostics": {},
         "stream": {"maxHz": 30},
         "clientName": "tinsmith.nvim",
     }

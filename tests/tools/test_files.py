@@ -401,3 +401,62 @@ async def test_an_edit_and_its_inverse_leave_every_byte(bench, lines, eol, data)
     old = "".join(line + "\n" for line in lines[start - 1 : end])
     await bench.edit("p.txt", field(result, "hash"), ("replace", start, start + 1, old))
     assert path.read_bytes() == before
+
+
+async def test_an_edit_through_a_symlink_changes_its_target_and_keeps_it(bench):
+    put(bench, "real.txt", "one\n")
+    (bench.root / "link.txt").symlink_to("real.txt")
+    digest = await bench.read("link.txt")
+    await bench.edit("link.txt", digest, ("replace", 1, None, "two"))
+    assert (bench.root / "link.txt").is_symlink()
+    assert (bench.root / "real.txt").read_text() == "two\n"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "memory"])
+async def test_what_is_no_file_is_neither_read_nor_changed(bench, kind):
+    path = {"pipe": str(bench.root / "pipe"), "device": "/dev/null", "memory": "/proc/self/environ"}[kind]
+    if kind == "pipe":
+        os.mkfifo(path)
+    async with asyncio.timeout(5):
+        read = await bench.refusal("read", path=path)
+        edit = await bench.refusal("edit", path=path, hash="x", edits=[{"op": "insert", "start": 0, "text": "x"}])
+        write = await bench.refusal("write", path=path, content="x")
+    assert {read.code, edit.code, write.code} == {"notRegular"}
+
+
+async def test_a_name_that_differs_only_in_case_is_told_and_not_created(bench):
+    put(bench, "README.md", "one\n")
+    read = await bench.refusal("read", path="Readme.md")
+    edit = await bench.refusal("edit", path="readme.md", hash="x", edits=[{"op": "insert", "start": 0, "text": "x"}])
+    write = await bench.refusal("write", path="ReadMe.md", content="x")
+    assert (read.code, edit.code, write.code) == ("notFound", "notFound", "twin")
+    assert all("README.md" in error.message for error in (read, edit, write))
+    assert [path.name for path in bench.root.iterdir()] == ["README.md"]
+
+
+async def test_lines_of_ten_thousand_columns(bench):
+    wide = ["x" * 9_999 + str(number) for number in range(5)]
+    path = put(bench, "wide.txt", "".join(f"{line}\n" for line in wide))
+    shown = await bench.call("read", path="wide.txt")
+    assert len(shown.content) <= RESULT_CHARACTERS
+    assert "go on with start_line=2" in shown.content
+    result = await bench.edit("wide.txt", field(shown, "hash"), ("replace", 1, None, "y" * 10_000))
+    assert len(result.content) <= RESULT_CHARACTERS
+    assert path.read_text() == "".join(f"{line}\n" for line in ["y" * 10_000, *wide[1:]])
+
+
+async def test_a_token_at_the_cut_of_a_page_is_not_shown_in_part(bench):
+    put(bench, "wide.txt", "x" * (RESULT_CHARACTERS - 1_520) + " sk-" + "a" * 40 + " " + "y" * 9_000 + "\nend\n")
+    shown = (await bench.call("read", path="wide.txt")).content
+    assert "sk-a" not in shown
+    assert MARK[:3] in shown
+
+
+async def test_a_private_key_over_two_pages_is_hidden_on_both(bench):
+    key = ["-----BEGIN PRIVATE KEY-----", *["MIIEvQ" * 10] * 600, "-----END PRIVATE KEY-----"]
+    put(bench, "key.txt", "".join(f"{line}\n" for line in ["top", *key, "end"]))
+    digest = field(await bench.call("read", path="key.txt", start_line=300), "hash")
+    shown = await bench.call("read", path="key.txt", start_line=300, end_line=310)
+    assert "MIIEvQ" not in shown.content
+    refused = await bench.refusal("edit", path="key.txt", hash=digest, edits=[{"op": "delete", "start": 305}])
+    assert refused.code == "notShown"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinsmith.domain.errors import ToolError
-from tinsmith.workspace.paths import locate, path_of_uri, uri_of_path
+from tinsmith.workspace.paths import locate, path_of_uri, twin_of, uri_of_path
 
 
 @pytest.mark.parametrize(
@@ -127,3 +127,28 @@ def test_a_link_to_a_secret_is_secret(root):
     (root / ".env").write_text("K=v")
     (root / "plain.txt").symlink_to(root / ".env")
     assert locate("plain.txt", str(root)).is_secret
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "is_twin"),
+    [
+        ("README.md", "Readme.md", True),
+        ("Straße", "STRASSE", True),
+        ("caf\u00e9.txt", "cafe\u0301.txt", True),
+        ("ﬁle.txt", "file.txt", True),
+        ("Src/deep/x", "src/deep/y", True),
+        ("src/x", "src/y", False),
+        ("a.txt", "b.txt", False),
+    ],
+)
+def test_a_name_that_differs_only_in_case_or_form_is_noticed(tmp_path, there, asked, is_twin):
+    (tmp_path / there).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / there).write_text("x")
+    first = there.partition("/")[0]
+    assert twin_of(str(tmp_path / asked)) == (str(tmp_path / first) if is_twin else None)
+
+
+def test_nothing_is_a_twin_where_nothing_can_be_looked_at(tmp_path):
+    (tmp_path / "file").write_text("x")
+    assert twin_of(str(tmp_path / "file" / "below")) is None
+    assert twin_of("/") is None

@@ -20,6 +20,7 @@ return {
         applyEdits = vim.empty_dict(),
         permissions = vim.empty_dict(),
         reloadDocument = vim.empty_dict(),
+        diagnostics = vim.empty_dict(),
         stream = { maxHz = 30 },
         clientName = "tinsmith.nvim",
       },

@@ -17,8 +17,14 @@ from tinsmith.domain.settings import LayerName, Settings
 Tree = dict[str, Any]
 
 SERVICE_PATHS = frozenset(
-    f"services.tool.web_search.{name}"
-    for name in ("api_key_env", "endpoint", "depth", "output_type", "max_results", "timeout")
+    f"services.tool.{name}"
+    for name in (
+        "web_fetch.allowed_addresses",
+        *(
+            f"web_search.{option}"
+            for option in ("api_key_env", "endpoint", "depth", "output_type", "max_results", "timeout")
+        ),
+    )
 )
 """What may be said to services; only the user's file and the ephemeral layer say it."""
 

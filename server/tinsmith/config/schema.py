@@ -1,15 +1,24 @@
 """The rules for settings, with messages for the person who wrote them. Imported only when a tree is new to us."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from tinsmith.domain.errors import SchemaError
 from tinsmith.domain.policy import PermissionMode
 from tinsmith.domain.role import ROLES
-from tinsmith.domain.settings import ContextSettings, Dialect, DispatchSettings, LlmSettings, Settings
+from tinsmith.domain.settings import (
+    ContextSettings,
+    Dialect,
+    DispatchSettings,
+    LlmSettings,
+    Settings,
+    WebSearchSettings,
+)
+from tinsmith.net.guard import parse_allowed
 
 
 def find_faults(tree: dict[str, Any]) -> list[tuple[str, str]]:
@@ -63,6 +72,14 @@ def _check_role(role: str) -> str:
     return role
 
 
+def _check_address(text: str) -> str:
+    try:
+        parse_allowed([text])
+    except SchemaError as error:
+        raise ValueError("must be an address or network such as 127.0.0.1:8000, 10.0.0.0/8 or [::1]:8000") from error
+    return text
+
+
 _Text = Annotated[str, Field(min_length=1)]
 _Seconds = Annotated[float, Field(gt=0)]
 _Count = Annotated[int, Field(ge=0)]
@@ -79,6 +96,7 @@ _ROOT = Settings()
 _LLM = LlmSettings()
 _CONTEXT = ContextSettings()
 _DISPATCH = DispatchSettings()
+_SEARCH = WebSearchSettings()
 
 
 class _Group(BaseModel):
@@ -130,6 +148,43 @@ class DispatchTree(_Group):
     """How many delegated tasks run at once."""
 
 
+class WebSearchTree(_Group):
+    """The search behind web_search."""
+
+    api_key_env: _Text = _SEARCH.api_key_env
+    """The environment variable that holds the search's key."""
+    endpoint: _Url = _SEARCH.endpoint
+    """Where queries are sent."""
+    depth: Literal["fast", "standard", "deep"] = _SEARCH.depth
+    """How thoroughly is searched; deep takes longer."""
+    output_type: Literal["searchResults", "sourcedAnswer"] = _SEARCH.output_type
+    """Whether the search gives results, or an answer of its own with its sources."""
+    max_results: Annotated[int, Field(ge=1, le=20)] = _SEARCH.max_results
+    """How many results are asked for when the model does not say."""
+    timeout: _Seconds = _SEARCH.timeout
+    """Seconds for one search."""
+
+
+class WebFetchTree(_Group):
+    """What web_fetch may reach."""
+
+    allowed_addresses: list[Annotated[str, AfterValidator(_check_address)]] = []
+    """Addresses that are not public and may be reached all the same, such as 127.0.0.1:8000 or 10.0.0.0/8."""
+
+
+class ToolServicesTree(_Group):
+    """Options of tools that ask somebody else."""
+
+    web_search: WebSearchTree = WebSearchTree()
+    web_fetch: WebFetchTree = WebFetchTree()
+
+
+class ServicesTree(_Group):
+    """Options of services, by the name of the service or tool."""
+
+    tool: ToolServicesTree = ToolServicesTree()
+
+
 class RootTree(_Group):
     """The settings of Tinsmith. Every key may be left out."""
 
@@ -152,5 +207,4 @@ class RootTree(_Group):
     llm_config: LlmTree = LlmTree()
     context_management: ContextTree = ContextTree()
     dispatch: DispatchTree = DispatchTree()
-    services: dict[str, dict[str, dict[str, Any]]] = {}
-    """Options of a service or tool, by its name."""
+    services: ServicesTree = ServicesTree()

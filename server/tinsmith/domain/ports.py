@@ -9,11 +9,14 @@ from typing import Protocol
 import msgspec
 
 from tinsmith.domain.change import ApplyResult, FileChange, Refreshed, Snapshot
+from tinsmith.domain.diagnostic import DocumentDiagnostics
+from tinsmith.domain.errors import ToolError
 from tinsmith.domain.event import Body
 from tinsmith.domain.message import Message, ModelDelta, UserMessage
 from tinsmith.domain.policy import PermissionAnswer, PermissionQuestion, Rule
 from tinsmith.domain.settings import LlmSettings, ModelChoice
 from tinsmith.domain.tool import ToolSpec
+from tinsmith.domain.web import Fetched, Found
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
@@ -116,6 +119,49 @@ class Documents(Protocol):
         ...
 
 
+class Diagnostics(Protocol):
+    """The findings of the editor's own language servers."""
+
+    @property
+    def has_diagnostics(self) -> bool:
+        """Whether the editor tells of any."""
+        ...
+
+    async def diagnose(
+        self, paths: Sequence[str], min_versions: Mapping[str, int], wait: float
+    ) -> tuple[DocumentDiagnostics, ...]:
+        """The findings in these files, in every file that has some when none are named.
+
+        The editor waits up to `wait` seconds for findings about the versions given by path, and then tells what
+        there is. Empty when it tells none or does not answer in time; never raises.
+        """
+        ...
+
+
+class Fetcher(Protocol):
+    """Gets pages of the public web."""
+
+    async def fetch(self, url: str) -> Fetched:
+        """The page at an http or https URL, bounded in size and time. Raises AgentError with a sentence for the model.
+
+        Cancelling the task closes the connection at once.
+        """
+        ...
+
+
+class Searcher(Protocol):
+    """Searches the web."""
+
+    @property
+    def host(self) -> str:
+        """Where the query is sent."""
+        ...
+
+    async def search(self, query: str, max_results: int | None) -> Found:
+        """The best results; their number is the back end's when none is given. Raises as Fetcher.fetch."""
+        ...
+
+
 class NoDocuments:
     """The Documents of a run without an editor: nothing is open."""
 
@@ -133,6 +179,29 @@ class NoDocuments:
 
     async def apply(self, label: str, turn_id: str, changes: Sequence[FileChange]) -> tuple[ApplyResult, ...]:
         raise LookupError("no document is open")
+
+
+class NoDiagnostics:
+    """The Diagnostics of a run without an editor."""
+
+    has_diagnostics = False
+
+    async def diagnose(
+        self, paths: Sequence[str], min_versions: Mapping[str, int], wait: float
+    ) -> tuple[DocumentDiagnostics, ...]:
+        return ()
+
+
+class NoWeb:
+    """The Fetcher and Searcher of a run without a network."""
+
+    host = ""
+
+    async def fetch(self, url: str) -> Fetched:
+        raise ToolError("noWeb", "There is no access to the web here. Go on without it.")
+
+    async def search(self, query: str, max_results: int | None) -> Found:
+        raise ToolError("noWeb", "There is no access to the web here. Go on without it.")
 
 
 class NoPrompter:

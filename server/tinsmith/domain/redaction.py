@@ -6,10 +6,11 @@ from collections.abc import Iterable
 MARK = "«redacted»"
 """Stands where a secret stood. A line that holds it counts as not shown, and no edit may contain it."""
 
+_KEY_BEGIN = "-----BEGIN "
 _SHAPES: tuple[tuple[str, str], ...] = (
     ("sk-", r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{20,}"),
     ("sk_live_", r"(?<![A-Za-z0-9])sk_live_[A-Za-z0-9]{20,}"),
-    ("gh", r"(?<![A-Za-z0-9])gh[pousr]_[A-Za-z0-9]{36,}"),
+    *((f"gh{kind}_", rf"(?<![A-Za-z0-9])gh{kind}_[A-Za-z0-9]{{36,}}") for kind in "pousr"),
     ("github_pat_", r"(?<![A-Za-z0-9])github_pat_[A-Za-z0-9_]{40,}"),
     ("glpat-", r"(?<![A-Za-z0-9])glpat-[A-Za-z0-9_-]{20,}"),
     ("xox", r"(?<![A-Za-z0-9])xox[abeprs]-[A-Za-z0-9-]{10,}"),
@@ -20,9 +21,9 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("npm_", r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{36}"),
     ("pypi-", r"(?<![A-Za-z0-9])pypi-[A-Za-z0-9_-]{50,}"),
     ("eyJ", r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
-    ("PRIVATE KEY-----", r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
+    (_KEY_BEGIN, r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
 )
-"""A literal that every match contains, looked for first because that is a hundred times cheaper, and the shape."""
+"""A literal that every match begins with, looked for first because that is a hundred times cheaper, and the shape."""
 
 SHORTEST_VALUE = 8
 """Shorter values are words as often as secrets, and a marked word would make ordinary files unreadable."""
@@ -35,8 +36,13 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
             text = text.replace(secret, _marks(secret))
     for literal, shape in _SHAPES:
         if literal in text:
-            text = re.sub(shape, lambda match: _marks(match.group()), text)
+            text = _without(text, literal, re.compile(shape))
     return text
+
+
+def may_span_lines(text: str, secrets: Iterable[str] = ()) -> bool:
+    """Whether something that is to be marked may go over several lines, so that no line can be redacted alone."""
+    return _KEY_BEGIN in text or any("\n" in secret and secret in text for secret in secrets)
 
 
 def is_token(value: str) -> bool:
@@ -50,6 +56,19 @@ def is_distinctive(value: str) -> bool:
     Keys for servers that want none (`ollama`, `not-needed`) are words.
     """
     return len(value) >= SHORTEST_VALUE and (len(value) >= 20 or any(character.isdigit() for character in value))
+
+
+def _without(text: str, literal: str, shape: re.Pattern[str]) -> str:
+    """The text with every match replaced; tried only where the literal stands, since a search looks at each letter."""
+    parts: list[str] = []
+    done, at = 0, text.find(literal)
+    while at >= 0:
+        match = shape.match(text, at)
+        if match:
+            parts += (text[done:at], _marks(match.group()))
+            done = match.end()
+        at = text.find(literal, match.end() if match else at + 1)
+    return "".join([*parts, text[done:]])
 
 
 def _marks(secret: str) -> str:

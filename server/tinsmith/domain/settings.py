@@ -40,6 +40,23 @@ class DispatchSettings(msgspec.Struct, frozen=True):
     max_parallel: int = 3
 
 
+class WebSearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`services.tool.web_search`: the search behind the tool. Times in seconds."""
+
+    api_key_env: str = "LINKUP_API_KEY"
+    endpoint: str = "https://api.linkup.so/v1/search"
+    depth: Literal["fast", "standard", "deep"] = "standard"
+    output_type: Literal["searchResults", "sourcedAnswer"] = "searchResults"
+    max_results: int = 8
+    timeout: float = 30
+
+
+class WebFetchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`services.tool.web_fetch`: addresses that are not public and may be reached all the same."""
+
+    allowed_addresses: tuple[str, ...] = ()
+
+
 class Settings(msgspec.Struct, frozen=True):
     """The effective configuration; defaults as on the behaviour page."""
 

@@ -15,6 +15,8 @@ from tinsmith.domain.errors import AgentError, SchemaError, TransportError
 if TYPE_CHECKING:
     import httpx
 
+    from tinsmith.net.guard import AddressGuard
+
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts that are reached directly even when the environment names a proxy."""
 
@@ -42,15 +44,15 @@ class HttpResponse:
         self._response = response
         self._host = host
 
-    async def chunks(self) -> AsyncGenerator[bytes]:
-        """The body as it comes, content-encoding undone, without a limit of time.
+    async def chunks(self, *, is_decoded: bool = True) -> AsyncGenerator[bytes]:
+        """The body as it comes, content-encoding undone unless `is_decoded` is false, without a limit of time.
 
         Reading to the end keeps the connection for the next request.
         Raises TransportError `streamInterrupted` when the connection breaks.
         """
         import httpx
 
-        is_plain = "content-encoding" not in self.headers
+        is_plain = not is_decoded or "content-encoding" not in self.headers
         try:
             async for chunk in self._response.aiter_raw() if is_plain else self._response.aiter_bytes():
                 yield chunk
@@ -71,9 +73,13 @@ class HttpResponse:
 
 
 class HttpClient:
-    """Owns one connection pool. httpx is imported, and the pool made, when first needed or by `warm`."""
+    """Owns one connection pool. httpx is imported, and the pool made, when first needed or by `warm`.
 
-    def __init__(self) -> None:
+    With a guard it reaches only what that allows, through no proxy, and keeps neither connections nor cookies.
+    """
+
+    def __init__(self, guard: "AddressGuard | None" = None) -> None:
+        self._guard = guard
         self._client: httpx.AsyncClient | None = None
         self._making = threading.Lock()
 
@@ -81,7 +87,7 @@ class HttpClient:
         """Import httpx and make the client. Idempotent; blocks for some 150 ms, so not for the loop's own thread."""
         with self._making:
             if self._client is None:
-                self._client = _make_client()
+                self._client = _make_client() if self._guard is None else _make_guarded_client(self._guard)
 
     @asynccontextmanager
     async def stream(
@@ -147,6 +153,23 @@ def _make_client() -> "httpx.AsyncClient":
         headers={"accept-encoding": "identity"},
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=_KEEP_IDLE),
         mounts={f"all://{f'[{host}]' if ':' in host else host}": None for host in LOOPBACK_HOSTS},
+    )
+
+
+def _make_guarded_client(guard: "AddressGuard") -> "httpx.AsyncClient":
+    from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+    import anyio
+    import httpx
+
+    from tinsmith.net.guard import guarded_transport
+
+    anyio.run(anyio.sleep, 0)
+    return httpx.AsyncClient(
+        transport=guarded_transport(guard),
+        trust_env=False,
+        follow_redirects=False,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
     )
 
 

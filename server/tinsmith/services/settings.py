@@ -150,6 +150,11 @@ def _known_valid(session: Session) -> frozenset[str]:
         return frozenset()
 
 
+def tool_options(settings: Settings, name: str) -> Tree:
+    """What `services.tool.<name>` says; nothing when it is not there."""
+    return settings.services.get("tool", {}).get(name, {})
+
+
 def _set_all(tree: Tree, overrides: Tree) -> Tree:
     """The tree with every path set. Raises SchemaError or PolicyError as `set_override`."""
     for path, value in overrides.items():

@@ -9,9 +9,17 @@ from typing import Any
 import msgspec
 
 from tinsmith.domain.policy import Access
-from tinsmith.domain.ports import Documents
+from tinsmith.domain.ports import Diagnostics, Documents, Fetcher, NoDiagnostics, NoWeb, Searcher
 from tinsmith.domain.tool import CallScope, Effect, ToolResult, ToolSpec
-from tinsmith.tools.arguments import BashArguments, EditArguments, ReadArguments, WriteArguments
+from tinsmith.tools.arguments import (
+    BashArguments,
+    DiagnosticsArguments,
+    EditArguments,
+    ReadArguments,
+    WebFetchArguments,
+    WebSearchArguments,
+    WriteArguments,
+)
 from tinsmith.tools.schema import closed_schema
 
 _TOOLS: tuple[tuple[str, type[msgspec.Struct], frozenset[Effect]], ...] = (
@@ -19,6 +27,9 @@ _TOOLS: tuple[tuple[str, type[msgspec.Struct], frozenset[Effect]], ...] = (
     ("edit", EditArguments, frozenset({"reads", "writes"})),
     ("write", WriteArguments, frozenset({"reads", "writes"})),
     ("bash", BashArguments, frozenset({"reads", "writes", "runs", "network"})),
+    ("web_search", WebSearchArguments, frozenset({"network"})),
+    ("web_fetch", WebFetchArguments, frozenset({"network"})),
+    ("diagnostics", DiagnosticsArguments, frozenset({"reads"})),
 )
 """In the order in which a model is told of them; it never changes, so that providers can cache it."""
 
@@ -29,18 +40,29 @@ def builtin_tools(
     cache_dir: str,
     secret_variables: Callable[[], frozenset[str]] = frozenset,
     protected: tuple[str, ...] = (),
+    diagnostics: Diagnostics | None = None,
+    fetcher: Fetcher | None = None,
+    searcher: Searcher | None = None,
 ) -> tuple[ToolSpec, ...]:
     """The built-in tools in their fixed order. What they need to run is imported and made at the first call.
 
     `cache_dir` takes long command outputs; `secret_variables` gives the names of environment variables that hold
-    our keys; no edit or write may touch the `protected` directories.
+    our keys; no edit or write may touch the `protected` directories. Without `fetcher` and `searcher` there is no web.
     """
 
     @cache
     def ports() -> Any:
         from tinsmith.tools.ports import open_ports
 
-        return open_ports(documents, cache_dir, secret_variables, protected)
+        return open_ports(
+            documents,
+            cache_dir,
+            secret_variables,
+            protected,
+            diagnostics or NoDiagnostics(),
+            fetcher or NoWeb(),
+            searcher or NoWeb(),
+        )
 
     return tuple(
         ToolSpec(

@@ -1,4 +1,4 @@
-"""The arguments of the four tools, as a model writes them."""
+"""The arguments of the tools, as a model writes them."""
 
 from typing import Annotated
 
@@ -39,3 +39,23 @@ class BashArguments(Struct, frozen=True, forbid_unknown_fields=True):
     command: Annotated[str, Meta(min_length=1)]
     timeout_s: Annotated[float, Meta(gt=0, le=3600)] = 120
     cwd: str | None = None
+
+
+class WebSearchArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """What to look for, and how many results to give."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=1_000)]
+    max_results: Annotated[int, Meta(ge=1, le=20)] | None = None
+
+
+class WebFetchArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which page, and how much of its text to give at most."""
+
+    url: Annotated[str, Meta(min_length=1)]
+    max_chars: Annotated[int, Meta(ge=1)] | None = None
+
+
+class DiagnosticsArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which file or folder; the whole workspace when none is named."""
+
+    path: str | None = None

@@ -1,17 +1,24 @@
 """A prepared change of one file: described for the gate, made, and answered for."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from tinsmith.domain.change import ApplyResult, ChangedFile, Snapshot
-from tinsmith.domain.errors import ToolError, TransportError
+from tinsmith.domain.diagnostic import DocumentDiagnostics
+from tinsmith.domain.errors import Cancelled, ToolError, TransportError
 from tinsmith.domain.policy import Access, EditSubject, FileDelta
 from tinsmith.domain.tool import CallScope, Location, ToolResult
+from tinsmith.tools.findings import counted, newly_found, told
 from tinsmith.tools.guard import note_shown
 from tinsmith.tools.ports import ToolPorts
 from tinsmith.workspace.diff import Diff, LineRange, unified
 from tinsmith.workspace.edits import Edited
 from tinsmith.workspace.paths import Place
-from tinsmith.workspace.text import lines_of
+from tinsmith.workspace.text import line_count, lines_of
+
+DIAGNOSTICS_WAIT = 1.5
+"""Seconds in which the editor's language servers may find something in a changed document."""
+_NEWS_CHARACTERS = 3_000
 
 
 class Prepared(NamedTuple):
@@ -59,6 +66,7 @@ async def make(ports: ToolPorts, prepared: Prepared, scope: CallScope, answer: A
     changed; nothing is changed then.
     """
     place, before, edited, _ = prepared
+    known = await _diagnosed(ports, before, {}, 0.0)
     try:
         (result,) = await ports.snapshots.apply(
             f"{'Edit' if before else 'Create'} {place.shown}", scope.turn_id, (edited.change,)
@@ -84,12 +92,48 @@ async def make(ports: ToolPorts, prepared: Prepared, scope: CallScope, answer: A
             f"The editor did not change {place.shown} ({result.reason or result.status}). Read it or ask the user.",
         )
     _follow(ports, prepared, scope.conversation_id, answer.shown)
+    news = "" if known is None else await _news(ports, prepared, known, scope)
     return ToolResult(
-        _header(prepared, result) + ports.redact(answer.text),
+        _header(prepared, result) + ports.redact(answer.text) + news,
         mutation_state="attempted",
         files=(_changed_file(prepared),),
         locations=(Location(place.path, *_extent(edited)),),
     )
+
+
+async def _diagnosed(
+    ports: ToolPorts, opened: Snapshot | None, min_versions: Mapping[str, int], wait: float
+) -> DocumentDiagnostics | None:
+    """What the editor finds in an open document; None when it tells nothing of it."""
+    if opened is None or opened.source != "buffer" or not ports.diagnostics.has_diagnostics:
+        return None
+    found = await ports.diagnostics.diagnose((opened.path,), min_versions, wait)
+    return next((each for each in found if each.path == opened.path), None)
+
+
+async def _news(ports: ToolPorts, prepared: Prepared, known: DocumentDiagnostics, scope: CallScope) -> str:
+    """What the editor finds in the new text and did not in the old one; nothing unless it says so in time."""
+    opened = ports.documents.find(known.path)
+    if opened is None or opened.version is None or opened.hash != prepared.edited.change.after_hash:
+        return ""
+    try:
+        with scope.cancel.scope():
+            now = await _diagnosed(ports, opened, {opened.path: opened.version}, DIAGNOSTICS_WAIT)
+    except Cancelled:  # the change is made, and what it came to is still told
+        return ""
+    if now is None or now.version is None or now.version < opened.version:
+        return ""
+    items = newly_found(known.items, now.items, prepared.edited.hunks)
+    if not items:
+        return ""
+    text, shown = "", 0
+    for item in items:
+        line = told(item, prepared.place.shown)
+        if len(text) + len(line) > _NEWS_CHARACTERS:
+            break
+        text, shown = text + line, shown + 1
+    rest = f"[{len(items) - shown} more; see diagnostics]\n" if shown < len(items) else ""
+    return f"The change was applied. New problems in the editor since ({counted(items)}):\n{ports.redact(text)}{rest}"
 
 
 def _follow(ports: ToolPorts, prepared: Prepared, conversation: str, shown: tuple[LineRange, ...]) -> None:
@@ -104,7 +148,7 @@ def _header(prepared: Prepared, result: ApplyResult) -> str:
     edited = prepared.edited
     first, last = _extent(edited)
     delta = sum((hunk.new_end - hunk.new) - (hunk.old_end - hunk.old) for hunk in edited.hunks)
-    lines = len(lines_of(edited.change.after_text))
+    lines = line_count(edited.change.after_text)
     notes = ""
     if result.status == "unverified":
         notes += "note: the editor did not confirm the change; read the file to be sure\n"

@@ -9,9 +9,10 @@ from tinsmith.tools.guard import check_marks, met, present, stale, target
 from tinsmith.tools.ports import RESULT_CHARACTERS, ToolPorts
 from tinsmith.workspace.edits import apply_edits, snippet
 from tinsmith.workspace.files import StaleError
+from tinsmith.workspace.paths import twin_of
 from tinsmith.workspace.text import lines_of
 
-_SNIPPET_CHARACTERS = RESULT_CHARACTERS - 1_000
+_SNIPPET_CHARACTERS = RESULT_CHARACTERS - 4_500
 
 
 async def preview(ports: ToolPorts, arguments: EditArguments, scope: CallScope) -> Access:
@@ -38,7 +39,9 @@ async def _prepare(ports: ToolPorts, arguments: EditArguments, scope: CallScope)
         check_marks(edit.text or "")
     before = await present(ports, place)
     if before is None:
-        raise ToolError("notFound", f"There is no file {place.shown}. Create it with write, or look for its name.")
+        twin = await ports.snapshots.off_loop(twin_of, place.path)
+        advice = f"There is {twin}" if twin else "Create it with write, or look for its name"
+        raise ToolError("notFound", f"There is no file {place.shown}. {advice}.")
     if before.hash != arguments.hash:
         raise stale(ports, scope.conversation_id, place, arguments.hash, before, edits=arguments.edits)
     edited = await ports.snapshots.off_loop(apply_edits, before, arguments.edits)

@@ -56,10 +56,13 @@ def note_shown(
 ) -> None:
     """Record lines of the version (hash, text) as shown, but for those that hold a secret's mark."""
     digest, text = version
-    redacted = ports.redact(text)
-    if MARK in redacted:
-        open_lines = merged((n, n) for n, line in enumerate(lines_of(redacted), 1) if MARK not in line)
-        hidden = missing_from(open_lines, (1, len(lines_of(text))))
+    hidden = merged(
+        (number, number)
+        for first, lines in ports.redact_lines(text, ranges)
+        for number, line in enumerate(lines, first)
+        if MARK in line
+    )
+    if hidden:
         ranges = [part for wanted in ranges for part in missing_from(hidden, wanted)]
     ports.ledger.shown(conversation, place.path, digest, text, ranges)
 

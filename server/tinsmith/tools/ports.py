@@ -1,17 +1,19 @@
 """What the tools were made with: the files, what was shown of them, the runner of commands."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tinsmith.domain.ports import Documents
-from tinsmith.domain.redaction import redact
+from tinsmith.domain.ports import Diagnostics, Documents, Fetcher, Searcher
+from tinsmith.domain.redaction import may_span_lines, redact
 from tinsmith.domain.tool import CallScope
 from tinsmith.proc.environment import known_values
 from tinsmith.proc.runner import Runner
+from tinsmith.workspace.diff import LineRange
 from tinsmith.workspace.ledger import Ledger
 from tinsmith.workspace.paths import Place, locate
 from tinsmith.workspace.snapshots import Snapshots
+from tinsmith.workspace.text import lines_of
 
 RESULT_CHARACTERS = 20_000
 """Bound of a result that the model sees."""
@@ -28,6 +30,9 @@ class ToolPorts:
     output_folder: str
     protected: tuple[str, ...]
     secret_variables: Callable[[], frozenset[str]]
+    diagnostics: Diagnostics
+    fetcher: Fetcher
+    searcher: Searcher
 
     async def locate(self, path: str, scope: CallScope) -> Place:
         """As `workspace.paths.locate`, off the loop."""
@@ -42,9 +47,27 @@ class ToolPorts:
         """The text without what is known to be secret."""
         return redact(text, self.secrets)
 
+    def redact_lines(self, text: str, ranges: Iterable[LineRange]) -> list[tuple[int, list[str]]]:
+        """The lines of these ranges as they may be shown, with the number of each range's first one.
+
+        What spans lines is found wherever it begins; all else without a look at the rest of the text.
+        """
+        if may_span_lines(text, self.secrets):
+            whole = lines_of(self.redact(text))
+            return [(first, whole[first - 1 : last]) for first, last in ranges]
+        lines = lines_of(text)
+        parts = [(first, lines[first - 1 : last]) for first, last in ranges]
+        return [(first, self.redact("\n".join(part)).split("\n") if part else []) for first, part in parts]
+
 
 def open_ports(
-    documents: Documents, cache_dir: str, secret_variables: Callable[[], frozenset[str]], protected: tuple[str, ...]
+    documents: Documents,
+    cache_dir: str,
+    secret_variables: Callable[[], frozenset[str]],
+    protected: tuple[str, ...],
+    diagnostics: Diagnostics,
+    fetcher: Fetcher,
+    searcher: Searcher,
 ) -> ToolPorts:
     """The ports of this process. Threads are started when first used."""
     output_folder = os.path.join(cache_dir, "output")
@@ -56,4 +79,7 @@ def open_ports(
         output_folder=output_folder,
         protected=protected,
         secret_variables=secret_variables,
+        diagnostics=diagnostics,
+        fetcher=fetcher,
+        searcher=searcher,
     )

@@ -38,14 +38,10 @@ async def run(ports: ToolPorts, arguments: ReadArguments, scope: CallScope) -> T
     if await ports.snapshots.off_loop(os.path.isdir, place.path):
         return await _directory(ports, place)
     snapshot = await ports.snapshots.read(place.path, place.given)
-    lines = await ports.snapshots.off_loop(_readable_lines, ports, snapshot.text)
-    first, wanted = _wanted(arguments, len(lines))
-    page = _page(lines, first, wanted)
+    total, first, wanted, page = await ports.snapshots.off_loop(_look, ports, arguments, snapshot.text)
     note_shown(ports, scope.conversation_id, place, (snapshot.hash, snapshot.text), [(first, page.last)])
     return ToolResult(
-        _header(place, snapshot, len(lines), first, page.last)
-        + page.text
-        + _rest(snapshot, len(lines), page.last, wanted),
+        _header(place, snapshot, total, first, page.last) + page.text + _rest(snapshot, total, page.last, wanted),
         locations=(Location(place.path, first, page.last),),
     )
 
@@ -70,8 +66,16 @@ async def _directory(ports: ToolPorts, place: Place) -> ToolResult:
     )
 
 
-def _readable_lines(ports: ToolPorts, text: str) -> list[str]:
-    return lines_of(ports.redact(text))
+def _look(ports: ToolPorts, arguments: ReadArguments, text: str) -> tuple[int, int, int, _Page]:
+    """How many lines there are, the first and last one that is wanted, and what of those fits."""
+    lines = lines_of(text)
+    first, wanted = _wanted(arguments, len(lines))
+    end, size = first - 1, 0
+    while end < wanted and size <= _PAGE_CHARACTERS:
+        size += len(lines[end])
+        end += 1
+    ((_, fitting),) = ports.redact_lines(text, [(first, end)])
+    return len(lines), first, wanted, _page(fitting, first, end)
 
 
 def _wanted(arguments: ReadArguments, total: int) -> tuple[int, int]:
@@ -87,20 +91,19 @@ def _wanted(arguments: ReadArguments, total: int) -> tuple[int, int]:
 
 
 def _page(lines: list[str], first: int, wanted: int) -> _Page:
-    """As many whole lines as fit; a line that alone is too long is cut and says so."""
+    """As many whole lines, of those from `first` on, as fit; a line that alone is too long is cut and says so."""
     size = 0
-    for number in range(first, wanted + 1):
-        size += len(lines[number - 1]) + 8
+    for number, line in enumerate(lines, first):
+        size += len(line) + 8
         if size > _PAGE_CHARACTERS and number > first:
-            return _Page(numbered(lines[first - 1 : number - 1], first), number - 1)
+            return _Page(numbered(lines[: number - first], first), number - 1)
         if size > _PAGE_CHARACTERS:
-            line = lines[number - 1]
             note = (
                 f"[line cut: {_PAGE_CHARACTERS:,} of its {len(line):,} characters shown; for more use bash: "
                 f"sed -n {number}p FILE | cut -c{_PAGE_CHARACTERS + 1}-]\n"
             )
             return _Page(numbered([line[:_PAGE_CHARACTERS]], number) + note, number)
-    return _Page(numbered(lines[first - 1 : wanted], first), wanted)
+    return _Page(numbered(lines, first), wanted)
 
 
 def _header(place: Place, snapshot: Snapshot, total: int, first: int, last: int) -> str:

@@ -11,7 +11,8 @@ from tinsmith.tools.ports import ToolPorts
 from tinsmith.workspace.diff import Hunk
 from tinsmith.workspace.edits import Edited, rewrite
 from tinsmith.workspace.files import StaleError
-from tinsmith.workspace.text import lines_of, text_hash
+from tinsmith.workspace.paths import twin_of
+from tinsmith.workspace.text import line_count, lines_of, text_hash
 
 
 async def preview(ports: ToolPorts, arguments: WriteArguments, scope: CallScope) -> Access:
@@ -22,7 +23,7 @@ async def preview(ports: ToolPorts, arguments: WriteArguments, scope: CallScope)
 async def run(ports: ToolPorts, arguments: WriteArguments, scope: CallScope) -> ToolResult:
     """Write the content; all of it counts as shown, since the model wrote it."""
     prepared = await _prepare(ports, arguments, scope)
-    lines = len(lines_of(prepared.edited.change.after_text))
+    lines = line_count(prepared.edited.change.after_text)
     try:
         return await make(ports, prepared, scope, Answer("", ((1, lines),)))
     except StaleError as error:
@@ -37,6 +38,13 @@ async def _prepare(ports: ToolPorts, arguments: WriteArguments, scope: CallScope
     if before is None:
         if arguments.hash is not None:
             raise ToolError("notFound", f"There is no file {place.shown} any more. Leave `hash` out to create it.")
+        twin = await ports.snapshots.off_loop(twin_of, place.path)
+        if twin is not None:
+            raise ToolError(
+                "twin",
+                f"There is {twin}, whose name differs from {place.shown} only in case or in the form of its "
+                "characters; on many systems both are one file. Use that name or another.",
+            )
         return await prepare(ports, place, None, _creation(place.path, arguments.content.removeprefix("\ufeff")))
     if arguments.hash is None:
         raise ToolError(

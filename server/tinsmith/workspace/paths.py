@@ -2,6 +2,7 @@
 
 import os
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -54,6 +55,25 @@ def locate(path: str, root: str, open_folders: Sequence[str] = ()) -> Place:
         is_outside=not is_inside and not any(is_within(real, os.path.realpath(folder)) for folder in open_folders),
         is_secret=is_secret(real) or is_secret(given),
     )
+
+
+def twin_of(path: str) -> str | None:
+    """What is there under a name that differs from this missing path only in case or in the form of its characters.
+
+    Many file systems and people take both for one. Looks at the disk: at the first folder where something is missing.
+    """
+    folder, name = os.path.split(path)
+    while name and not os.path.lexists(folder):
+        folder, name = os.path.split(folder)
+    wanted = _folded(name)
+    try:
+        return next((os.path.join(folder, each) for each in os.listdir(folder) if _folded(each) == wanted), None)
+    except OSError:
+        return None
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def is_within(path: str, folder: str) -> bool:

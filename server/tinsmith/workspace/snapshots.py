@@ -1,6 +1,7 @@
 """The text of files wherever it lives: an open buffer before the disk, for reads and for changes."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,8 @@ from typing import ParamSpec, TypeVar
 from tinsmith.domain.change import ApplyResult, FileChange, Refreshed, Snapshot
 from tinsmith.domain.errors import ToolError
 from tinsmith.domain.ports import Documents
-from tinsmith.workspace.files import StaleError, check_unchanged, read_file, write_file
+from tinsmith.workspace.files import StaleError, check_unchanged, read_file
+from tinsmith.workspace.writing import write_file
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -37,8 +39,9 @@ class Snapshots:
         """
         open_changes = [change for change in changes if self._is_open(change)]
         disk_changes = [change for change in changes if change not in open_changes]
-        for change in disk_changes:
-            await self.off_loop(check_unchanged, change)
+        if len(changes) > 1:  # a write compares by itself, but then the others may have been made
+            for change in disk_changes:
+                await self.off_loop(check_unchanged, change)
         results: dict[str, ApplyResult] = {}
         if open_changes:
             applied = await self._documents.apply(label, turn_id, open_changes)
@@ -89,7 +92,7 @@ def _hashes(paths: Sequence[str]) -> dict[str, str]:
     hashes: dict[str, str] = {}
     for path in paths:
         try:
-            hashes[path] = read_file(path).hash
+            hashes[path] = read_file(os.path.realpath(path)).hash
         except ToolError:  # gone, or no text: then the buffer is all there is
             continue
     return hashes

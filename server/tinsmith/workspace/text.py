@@ -69,11 +69,14 @@ def encode(text: str, has_bom: bool, encoding: Encoding) -> bytes:  # noqa: FBT0
 
 def text_hash(text: str) -> str:
     r"""First 16 hex digits of SHA-256 over the UTF-8 text with `\r\n` read as `\n`; `text` has no BOM."""
-    return hashlib.sha256(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    unix = text.replace("\r\n", "\n") if "\r" in text else text
+    return hashlib.sha256(unix.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def dominant_eol(text: str) -> Eol:
     r"""The line end most lines have; the first one's on a tie, `\n` without any."""
+    if "\r" not in text:
+        return "\n"
     windows = text.count("\r\n")
     unix = text.count("\n") - windows
     if windows == unix and windows:
@@ -88,6 +91,11 @@ def lines_of(text: str) -> list[str]:
     if "\r" in text:
         lines = [line.removesuffix("\r") for line in lines]
     return [*lines, last] if last else lines
+
+
+def line_count(text: str) -> int:
+    """How many lines `lines_of` gives."""
+    return text.count("\n") + (bool(text) and not text.endswith("\n"))
 
 
 def line_starts(text: str) -> list[int]:

@@ -135,12 +135,16 @@ local handlers = {
   ["agent/reloadDocument"] = function(_, params)
     return require("tinsmith.reload").reload(params)
   end,
+  ["agent/diagnostics"] = function(_, params)
+    return require("tinsmith.diagnostics").answer(process.client, params)
+  end,
 }
 
 ---@param client vim.lsp.Client
 local function on_ready(client)
   note(("ready after %d ms"):format(vim.uv.now() - process.started))
   mirror.follow(client)
+  require("tinsmith.diagnostics").follow(client)
   enter("ready")
   answer_waiting()
   if process.crashes > 0 then

@@ -11,6 +11,7 @@ from tinsmith.domain import event as domain
 from tinsmith.domain import policy
 from tinsmith.domain.change import ChangedFile
 from tinsmith.domain.conversation import Conversation
+from tinsmith.domain.diagnostic import Diagnostic, DiagnosticSeverity, DocumentDiagnostics
 from tinsmith.domain.message import AssistantMessage, Message, Part, TextPart, ToolCall, ToolMessage, Usage, UserMessage
 from tinsmith.domain.policy import FileDelta, PermissionQuestion
 from tinsmith.domain.tool import Location
@@ -28,6 +29,9 @@ WIRE_OF = {
     "activityUpdated": domain.RequestStarted,
 }
 """The events a client may opt out of, by their name on the wire."""
+
+_SEVERITIES: tuple[DiagnosticSeverity, ...] = ("error", "warning", "information", "hint")
+"""LSP's numbers, from 1."""
 
 
 def wire_event(event: domain.Event, epoch: str) -> wire.WireEvent | None:
@@ -271,6 +275,24 @@ def _subject(
             return wire.NetworkSubject(host)
         case policy.ToolSubject(name, args):
             return wire.ToolSubject(name, args)
+
+
+def document_diagnostics(document: wire.DocumentDiagnostics) -> DocumentDiagnostics:
+    """What a client's language servers say of a document."""
+    path = path_of_uri(document.uri) or document.uri
+    return DocumentDiagnostics(path, document.version, tuple(map(_diagnostic, document.items)))
+
+
+def _diagnostic(item: wire.Diagnostic) -> Diagnostic:
+    severity = _SEVERITIES[item.severity - 1] if item.severity in (1, 2, 3, 4) else "error"
+    return Diagnostic(
+        item.range.start.line + 1,
+        item.range.start.character + 1,
+        severity,
+        item.message,
+        item.source or "",
+        "" if item.code is None else str(item.code),
+    )
 
 
 def parts_of(params: wire.RunTurnParams) -> tuple[Part, ...]:

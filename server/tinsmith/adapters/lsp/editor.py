@@ -7,10 +7,11 @@ from typing import TypeVar, cast, get_args
 import msgspec
 
 from tinsmith.adapters.lsp import wire
-from tinsmith.adapters.lsp.convert import wire_question
+from tinsmith.adapters.lsp.convert import document_diagnostics, wire_question
 from tinsmith.adapters.lsp.documents import OpenDocuments
 from tinsmith.adapters.lsp.transport import RequestError, Transport
 from tinsmith.domain.change import ApplyResult, ApplyStatus, FileChange, Refreshed, Snapshot
+from tinsmith.domain.diagnostic import DocumentDiagnostics
 from tinsmith.domain.errors import TransportError
 from tinsmith.domain.ids import new_id
 from tinsmith.domain.policy import (
@@ -22,6 +23,7 @@ from tinsmith.domain.policy import (
     Subject,
     ToolSubject,
 )
+from tinsmith.workspace.paths import uri_of_path
 
 Answered = TypeVar("Answered")
 
@@ -29,12 +31,14 @@ APPLY_TIMEOUT = 30.0
 """Seconds an editor may take to apply an edit; it cannot while its user is at a prompt."""
 RELOAD_TIMEOUT = 5.0
 """Seconds an editor may take to read a file again."""
+DIAGNOSTICS_GRACE = 0.3
+"""Seconds that an editor has beyond those it was told to wait."""
 SYNC_TIMEOUT = 1.0
 """Seconds until an applied edit must have come back as a change of the document."""
 
 
 class Editor:
-    """The Documents and the Prompter of a client.
+    """The Documents, the Diagnostics and the Prompter of a client.
 
     One that speaks `agent/applyEdits` compares the hashes itself; for any other `workspace/applyEdit` is
     followed by a look at what came of it, because its `applied: true` proves nothing.
@@ -70,6 +74,25 @@ class Editor:
                 outdated.append(path)
             document.saved_hash = disk_hash
         return Refreshed(tuple(reloaded), tuple(outdated), tuple(conflicting))
+
+    @property
+    def has_diagnostics(self) -> bool:
+        return self._capability.diagnostics is not None
+
+    async def diagnose(
+        self, paths: Sequence[str], min_versions: Mapping[str, int], wait: float
+    ) -> tuple[DocumentDiagnostics, ...]:
+        if not self.has_diagnostics:
+            return ()
+        versions = {self._uri(path): version for path, version in min_versions.items()}
+        params = wire.DiagnosticsParams(tuple(map(self._uri, paths)), versions, round(wait * 1000))
+        try:
+            answer = await self._transport.request(
+                "agent/diagnostics", params, wire.DiagnosticsResult, wait + DIAGNOSTICS_GRACE
+            )
+        except (RequestError, TimeoutError, msgspec.DecodeError):
+            return ()
+        return tuple(map(document_diagnostics, answer.documents))
 
     async def apply(self, label: str, turn_id: str, changes: Sequence[FileChange]) -> tuple[ApplyResult, ...]:
         if self._capability.apply_edits is None:
@@ -163,6 +186,10 @@ class Editor:
             tuple(wire.TextEdit(document.offset_range(each.start, each.end), each.text) for each in change.changes),
             wire.AfterHash(change.after_hash),
         )
+
+    def _uri(self, path: str) -> str:
+        document = self._documents.at(path)
+        return document.uri if document else uri_of_path(path)
 
     def _refused(self, change: FileChange, status: str, reason: str = "") -> ApplyResult:
         known = cast("ApplyStatus", status) if status in get_args(ApplyStatus) else "rejected"

@@ -61,7 +61,7 @@ async def _serve(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_ou
     editor = Editor(transport, documents, _capability(params))
     settings = params.initialization_options.settings if params.initialization_options else {}
     async with open_runtime(
-        epoch=opening["epoch"], editor_settings=settings, documents=editor, prompter=editor
+        epoch=opening["epoch"], editor_settings=settings, documents=editor, prompter=editor, diagnostics=editor
     ) as runtime:
         methods = Methods(runtime, documents, transport, params)
         if _capability(params) is None:
@@ -249,7 +249,7 @@ class Methods:
         """A buffer may have been unsaved before it was shown to us."""
         path = path_of_uri(uri)
         try:
-            saved = (await self.runtime.off_loop(lambda: read_file(path))).hash if path else ""
+            saved = (await self.runtime.off_loop(lambda: read_file(os.path.realpath(path)))).hash if path else ""
         except ToolError:
             saved = ""
         document = self._documents.get(uri)

@@ -101,6 +101,7 @@ class AgentCapability(Wire, frozen=True):
     apply_edits: dict[str, Any] | None = None
     permissions: dict[str, Any] | None = None
     reload_document: dict[str, Any] | None = None
+    diagnostics: dict[str, Any] | None = None
     stream: StreamCapability = StreamCapability()
     opt_out: tuple[str, ...] = ()
 
@@ -335,6 +336,32 @@ class ReloadDocumentParams(Wire, frozen=True, omit_defaults=False):
 
 class ReloadDocumentResult(Wire, frozen=True):
     reloaded: bool = False
+
+
+class DiagnosticsParams(Wire, frozen=True, omit_defaults=False):
+    """`agent/diagnostics`: what the client's own language servers say of these documents, all of them for none."""
+
+    uris: tuple[str, ...]
+    min_versions: dict[str, int]
+    wait_ms: int
+
+
+class Diagnostic(Wire, frozen=True):
+    range: Range
+    message: str
+    severity: int | None = None
+    code: int | str | None = None
+    source: str | None = None
+
+
+class DocumentDiagnostics(Wire, frozen=True):
+    uri: str
+    version: int | None = None
+    items: tuple[Diagnostic, ...] = ()
+
+
+class DiagnosticsResult(Wire, frozen=True):
+    documents: tuple[DocumentDiagnostics, ...] = ()
 
 
 class VersionedIdentifier(Wire, frozen=True, omit_defaults=False):
