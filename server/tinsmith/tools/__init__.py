@@ -11,7 +11,14 @@ import msgspec
 from tinsmith.domain.policy import Access
 from tinsmith.domain.ports import Documents
 from tinsmith.domain.tool import CallScope, Effect, ToolResult, ToolSpec
-from tinsmith.tools.arguments import BashArguments, EditArguments, ReadArguments, WriteArguments
+from tinsmith.tools.arguments import (
+    BashArguments,
+    EditArguments,
+    FilesArguments,
+    GrepArguments,
+    ReadArguments,
+    WriteArguments,
+)
 from tinsmith.tools.schema import closed_schema
 
 _TOOLS: tuple[tuple[str, type[msgspec.Struct], frozenset[Effect]], ...] = (
@@ -19,6 +26,8 @@ _TOOLS: tuple[tuple[str, type[msgspec.Struct], frozenset[Effect]], ...] = (
     ("edit", EditArguments, frozenset({"reads", "writes"})),
     ("write", WriteArguments, frozenset({"reads", "writes"})),
     ("bash", BashArguments, frozenset({"reads", "writes", "runs", "network"})),
+    ("code_grep", GrepArguments, frozenset({"reads"})),
+    ("code_files", FilesArguments, frozenset({"reads"})),
 )
 """In the order in which a model is told of them; it never changes, so that providers can cache it."""
 

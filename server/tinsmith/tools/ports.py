@@ -9,6 +9,7 @@ from tinsmith.domain.tool import CallScope
 from tinsmith.proc.environment import known_values
 from tinsmith.proc.runner import Runner
 from tinsmith.workspace.ledger import Ledger
+from tinsmith.workspace.listing import Listings
 from tinsmith.workspace.paths import Place, locate
 from tinsmith.workspace.snapshots import Snapshots
 
@@ -23,6 +24,7 @@ class ToolPorts:
     documents: Documents
     snapshots: Snapshots
     ledger: Ledger
+    listings: Listings
     runner: Runner
     output_folder: str
     protected: tuple[str, ...]
@@ -47,6 +49,7 @@ def open_ports(
         documents=documents,
         snapshots=Snapshots(documents),
         ledger=Ledger(),
+        listings=Listings(),
         runner=Runner(output_folder),
         output_folder=output_folder,
         protected=protected,
