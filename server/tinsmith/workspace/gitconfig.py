@@ -102,6 +102,7 @@ def _value(text: str, at: int) -> tuple[str, int]:
             at = _line_end(text, at)
             break
         else:
-            value += _ESCAPES.get(escaped, escaped) if escaped else (comment or plain or "")
+            read = _ESCAPES.get(escaped, escaped) if escaped else (comment or plain or "")
+            value += read if value or is_quoted or escaped else read.lstrip()
         kept = max(kept, len(value) if is_quoted or escaped else len(value.rstrip()))
     return value[:kept], at
