@@ -9,7 +9,7 @@ MARK = "«redacted»"
 _SHAPES: tuple[tuple[str, str], ...] = (
     ("sk-", r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{20,}"),
     ("sk_live_", r"(?<![A-Za-z0-9])sk_live_[A-Za-z0-9]{20,}"),
-    ("gh", r"(?<![A-Za-z0-9])gh[pousr]_[A-Za-z0-9]{36,}"),
+    *((f"gh{kind}_", rf"(?<![A-Za-z0-9])gh{kind}_[A-Za-z0-9]{{36,}}") for kind in "pousr"),
     ("github_pat_", r"(?<![A-Za-z0-9])github_pat_[A-Za-z0-9_]{40,}"),
     ("glpat-", r"(?<![A-Za-z0-9])glpat-[A-Za-z0-9_-]{20,}"),
     ("xox", r"(?<![A-Za-z0-9])xox[abeprs]-[A-Za-z0-9-]{10,}"),

@@ -1,7 +1,7 @@
 """code_grep: the lines that match, from the files where they matter most."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tinsmith.domain.errors import ToolError
@@ -23,7 +23,7 @@ _PAGE_CHARACTERS = RESULT_CHARACTERS - 1_000
 _LINE_CHARACTERS = 300
 _TITLE_CHARACTERS = 60
 _GAP = "--\n"
-_CLOSE_LOOKS = 300
+_CLOSE_LOOKS = 200
 """Files that are read again to rank them; more have a pattern that says little, and are chosen by name."""
 
 
@@ -57,15 +57,17 @@ class _Corpus(NamedTuple):
     """
 
     listing: Listing
-    files: tuple[str, ...]
+    files: Sequence[str]
     texts: dict[str, str]
     secrets: int
     prefix: str
 
-    def content(self, path: str) -> bytes | None:
-        """The file as it was searched."""
+    def content(self, path: str) -> bytes:
+        """The text as it is now; nothing when there is none any more."""
         text = self.texts.get(path)
-        return content_of_file(os.path.join(self.listing.folder, path)) if text is None else content_of_text(text)
+        if text is not None:
+            return content_of_text(text)
+        return content_of_file(os.path.join(self.listing.folder, path)) or b""
 
 
 class _Page(NamedTuple):
@@ -74,9 +76,9 @@ class _Page(NamedTuple):
     locations: tuple[Location, ...]
 
 
-def _prepared(arguments: GrepArguments) -> tuple[Matcher, Callable[[str], bool]]:
+def _prepared(arguments: GrepArguments) -> tuple[Matcher, Callable[[str], bool] | None]:
     found = matcher(arguments.pattern, is_regex=arguments.regex, case=arguments.case)
-    return found, glob_filter(arguments.glob) if arguments.glob else lambda _: True
+    return found, glob_filter(arguments.glob) if arguments.glob else None
 
 
 def _run(
@@ -89,7 +91,7 @@ def _run(
     looked_at: list[Candidate] = []
     for path in closest(counts, arguments.pattern, _CLOSE_LOOKS):
         check()
-        found = candidate(path, corpus.content(path) or b"", wanted, arguments.max_results)
+        found = candidate(path, corpus.content(path), wanted, arguments.max_results)
         looked_at += [found] if found else []
     chosen = shares(in_order(looked_at, arguments.pattern), arguments.max_results)
     page = _page(ports, corpus, chosen, wanted, arguments.context)
@@ -104,7 +106,7 @@ def _corpus(
     place: Place,
     root: str,
     opened: Mapping[str, str],
-    is_wanted: Callable[[str], bool],
+    is_wanted: Callable[[str], bool] | None,
     check: Callable[[], None],
 ) -> _Corpus:
     prefix = "" if place.shown == "." else os.path.join(place.shown, "")
@@ -116,12 +118,14 @@ def _corpus(
         prefix = place.shown.removesuffix(os.path.basename(place.path))
     else:
         raise ToolError("notFound", f"There is no {place.shown} to search in. Find the path with code_files.")
-    meant = [path for path in listing.files if is_wanted(path) or (prefix and is_wanted(prefix + path))]
     texts = dict(_texts(listing, root, opened))
-    new = [path for path in texts.keys() - set(listing.files) if is_wanted(path) or is_wanted(prefix + path)]
-    texts = {path: texts[path] for path in (*meant, *new) if path in texts and path not in secret}
-    files = tuple(path for path in meant if path not in secret and path not in texts)
-    return _Corpus(listing, files, texts, len(secret.intersection(meant)), prefix)
+    meant: Sequence[str] = (*listing.files, *sorted(texts.keys() - set(listing.files))) if texts else listing.files
+    if is_wanted:
+        meant = [path for path in meant if is_wanted(path) or (prefix and is_wanted(prefix + path))]
+    left_out = secret.intersection(meant)
+    files = [path for path in meant if path not in texts and path not in left_out]
+    texts = {path: texts[path] for path in meant if path in texts and path not in left_out}
+    return _Corpus(listing, files, texts, len(left_out), prefix)
 
 
 def _texts(listing: Listing, root: str, opened: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -146,8 +150,10 @@ def _page(
     size = shown = 0
     for found, numbers in chosen:
         path, name = os.path.join(corpus.listing.folder, found.path), listed(corpus.prefix + found.path)
-        text = (corpus.content(found.path) or b"").decode("utf-8", "replace")
-        lines, safe_lines = lines_of(text), lines_of(ports.redact(text))
+        text = corpus.content(found.path).decode("utf-8", "replace")
+        safe_text = ports.redact(text)
+        lines = lines_of(text)
+        safe_lines = lines if safe_text == text else lines_of(safe_text)
         for number, is_match in _numbers(lines, numbers, wanted, context):
             mark = ":" if is_match else "-"
             piece = f"{name}{mark}{number}{mark}{_cut(safe_lines[number - 1], wanted)}\n" if number else _GAP

@@ -108,7 +108,8 @@ def _looked(start: str, top: str, known: _Tree | None, check: Callable[[], None]
         has_changed = has_changed or found is not old.get(path)
         folders[path] = found
         count += len(found.files)
-        waiting.extend((inner, found.rules) for inner in reversed(found.folders))
+        if found.folders:
+            waiting += [(inner, found.rules) for inner in reversed(found.folders)]
     if known and not has_changed and len(folders) == len(old):
         return known
     files = [file for found in folders.values() for file in found.files]
@@ -118,10 +119,10 @@ def _looked(start: str, top: str, known: _Tree | None, check: Callable[[], None]
 
 def _folder(start: str, path: str, above: Rules, known: _Folder | None) -> _Folder:
     """What is in the folder now: the same object while its state and its rules are the same."""
-    absolute = os.path.join(start, path) if path else start
+    absolute = f"{start}/{path}" if path else start
     state = signature(absolute, follow=not path)
     if known and known.state == state:
-        rules = rules_inside(absolute, above, known.names)
+        rules = rules_inside(absolute, above, known.names) if known.names else above
         if rules == known.rules:
             return known
     entries = list(_entries(absolute))

@@ -21,7 +21,6 @@ from tinsmith.workspace.pattern import Matcher
 _WORTH_A_PROCESS = 300
 """Files that we have read by the time another program has started."""
 _OLDEST_RIPGREP = (13, 0)
-_MAX_OUTPUT = 64_000_000
 _READ_BYTES = 1 << 16
 _UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _UTF8_BOM = b"\xef\xbb\xbf"
@@ -144,7 +143,6 @@ def _by_ripgrep(
             [*options, "--count", "-e", matcher.ripgrep, "--", "./"],
             cwd=listing.folder,
             check=check,
-            max_bytes=_MAX_OUTPUT,
         )
         if written and (written.code in {0, 1} or written.output):
             return {path: count for path, count in _counts(written.output) if path in wanted}
@@ -166,6 +164,6 @@ def _rule(path: str) -> bytes:
 
 @cache
 def _ripgrep_version(path: str) -> tuple[int, ...]:
-    written = run_program([path, "--version"], cwd="/", check=lambda: None, max_bytes=10_000)
+    written = run_program([path, "--version"], cwd="/", check=lambda: None)
     found = re.match(rb"ripgrep (\d+)\.(\d+)", written.output) if written else None
     return tuple(map(int, found.groups())) if found else ()
