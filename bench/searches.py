@@ -101,10 +101,11 @@ async def _sampled(tree: str, times: int, rg: str) -> dict[str, list[float]]:
         tools = {spec.name: spec for spec in builtin_tools(NoDocuments(), cache_dir=f"{tree}-cache")}
         await call("cold", tools, "code_files", query=QUERY)
         await call("warm", tools, "code_files", query=QUERY)
+        await call("first", tools, "code_grep", pattern=PATTERN)
         await call("code_grep", tools, "code_grep", pattern=PATTERN)
         if rg:
             begun = time.perf_counter()
-            subprocess.run((rg, "-n", PATTERN), cwd=tree, stdin=subprocess.DEVNULL, capture_output=True, check=True)  # noqa: ASYNC221
+            subprocess.run((rg, "-nS", PATTERN), cwd=tree, stdin=subprocess.DEVNULL, capture_output=True, check=True)  # noqa: ASYNC221
             samples["plain"].append(1000 * (time.perf_counter() - begun))
     return {row: taken[1:] for row, taken in samples.items()}  # the first also imports what it needs
 
