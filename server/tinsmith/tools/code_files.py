@@ -48,10 +48,11 @@ def _run(ports: ToolPorts, arguments: FilesArguments, scope: CallScope) -> ToolR
     lines: list[str] = []
     size = 0
     for path in paths:
-        size += len(path) + 1
+        line = listed(path) + "\n"
+        size += len(line)
         if size > _PAGE_CHARACTERS:
             break
-        lines.append(listed(path) + "\n")
+        lines.append(line)
     notes = (
         f"[{total - len(lines):,} more; say more of the path, or raise `max_results`]\n" if total > len(lines) else ""
     )
