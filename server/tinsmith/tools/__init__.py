@@ -15,6 +15,8 @@ from tinsmith.tools.arguments import (
     BashArguments,
     DiagnosticsArguments,
     EditArguments,
+    FilesArguments,
+    GrepArguments,
     ReadArguments,
     WebFetchArguments,
     WebSearchArguments,
@@ -30,6 +32,8 @@ _TOOLS: tuple[tuple[str, type[msgspec.Struct], frozenset[Effect]], ...] = (
     ("web_search", WebSearchArguments, frozenset({"network"})),
     ("web_fetch", WebFetchArguments, frozenset({"network"})),
     ("diagnostics", DiagnosticsArguments, frozenset({"reads"})),
+    ("code_grep", GrepArguments, frozenset({"reads"})),
+    ("code_files", FilesArguments, frozenset({"reads"})),
 )
 """In the order in which a model is told of them; it never changes, so that providers can cache it."""
 

@@ -1,6 +1,6 @@
 """The arguments of the tools, as a model writes them."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -59,3 +59,22 @@ class DiagnosticsArguments(Struct, frozen=True, forbid_unknown_fields=True):
     """Which file or folder; the whole workspace when none is named."""
 
     path: str | None = None
+
+
+class GrepArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """What to look for in the lines of which files; `context` lines around each."""
+
+    pattern: str
+    path: str | None = None
+    glob: str | None = None
+    regex: bool = True
+    case: Literal["smart", "sensitive", "ignore"] = "smart"
+    context: Annotated[int, Meta(ge=0, le=20)] = 0
+    max_results: Annotated[int, Meta(ge=1, le=500)] = 100
+
+
+class FilesArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """Parts of a path, or a glob."""
+
+    query: str
+    max_results: Annotated[int, Meta(ge=1, le=500)] = 50

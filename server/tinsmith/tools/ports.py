@@ -11,6 +11,7 @@ from tinsmith.proc.environment import known_values
 from tinsmith.proc.runner import Runner
 from tinsmith.workspace.diff import LineRange
 from tinsmith.workspace.ledger import Ledger
+from tinsmith.workspace.listing import Listings
 from tinsmith.workspace.paths import Place, locate
 from tinsmith.workspace.snapshots import Snapshots
 from tinsmith.workspace.text import lines_of
@@ -26,6 +27,7 @@ class ToolPorts:
     documents: Documents
     snapshots: Snapshots
     ledger: Ledger
+    listings: Listings
     runner: Runner
     output_folder: str
     protected: tuple[str, ...]
@@ -75,6 +77,7 @@ def open_ports(
         documents=documents,
         snapshots=Snapshots(documents),
         ledger=Ledger(),
+        listings=Listings(),
         runner=Runner(output_folder),
         output_folder=output_folder,
         protected=protected,

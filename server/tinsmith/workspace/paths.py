@@ -1,5 +1,6 @@
 """The gate that every path of a tool goes through, and paths as URIs."""
 
+import json
 import os
 import re
 import unicodedata
@@ -90,6 +91,13 @@ def is_secret(path: str) -> bool:
 def printable(path: str) -> str:
     """The path with bytes that are no UTF-8 as replacement marks, for text that is stored and sent."""
     return os.fsencode(path).decode("utf-8", "replace")
+
+
+def listed(path: str) -> str:
+    r"""The path as lists show it: quoted as in JSON when it has a `:`, a quote, a control character or outer spaces."""
+    name = printable(path)
+    is_plain = name.isprintable() and ":" not in name and '"' not in name and name == name.strip()
+    return name if is_plain else json.dumps(name, ensure_ascii=False)
 
 
 def path_of_uri(uri: str) -> str | None:
