@@ -131,7 +131,15 @@ class Runtime:
 
     async def _locate(self, workspace: str, index_file: str) -> Scope:
         project = await self.off_loop(lambda: look_at_project(workspace, index_file))
-        return Scope(project.cwd, project.root, project.index_text, project.instructions)
+        return Scope(
+            project.cwd,
+            project.root,
+            project.index_text,
+            project.instructions,
+            project.origin,
+            project.normalized_origin,
+            project.project_id,
+        )
 
 
 @asynccontextmanager
