@@ -22,13 +22,18 @@ def test_the_tools_and_their_effects(bench):
         "edit": {"reads", "writes"},
         "write": {"reads", "writes"},
         "bash": {"reads", "writes", "runs", "network"},
+        "code_map": {"reads"},
+        "code_symbols": {"reads"},
+        "code_outline": {"reads"},
+        "git": {"reads"},
     }
-    assert list(bench.specs) == ["read", "edit", "write", "bash"]
+    names = ["read", "edit", "write", "bash", "code_map", "code_symbols", "code_outline", "git"]
+    assert list(bench.specs) == names
 
 
 def test_they_fit_in_a_small_request(bench):
     tools = [{"name": s.name, "description": s.description, "parameters": s.schema} for s in bench.specs.values()]
-    assert len(json.dumps(tools)) < 3500
+    assert len(json.dumps(tools)) < 6000
     assert all(s.description for s in bench.specs.values())
 
 
@@ -78,6 +83,10 @@ def test_schemas_are_closed_and_plain(bench):
         ("edit", {"path": "a", "hash": "h", "edits": [{"op": "swap", "start": 1}]}),
         ("bash", {"command": "x", "timeout_s": 0}),
         ("bash", {"command": ""}),
+        ("git", {"command": "push"}),
+        ("git", {"command": "log", "args": "-p"}),
+        ("code_map", {"depth": 0}),
+        ("code_symbols", {"query": ""}),
     ],
 )
 def test_other_arguments_are_refused(bench, name, arguments):

@@ -11,7 +11,16 @@ import msgspec
 from tinsmith.domain.policy import Access
 from tinsmith.domain.ports import Documents
 from tinsmith.domain.tool import CallScope, Effect, ToolResult, ToolSpec
-from tinsmith.tools.arguments import BashArguments, EditArguments, ReadArguments, WriteArguments
+from tinsmith.tools.arguments import (
+    BashArguments,
+    EditArguments,
+    GitArguments,
+    MapArguments,
+    OutlineArguments,
+    ReadArguments,
+    SymbolsArguments,
+    WriteArguments,
+)
 from tinsmith.tools.schema import closed_schema
 
 _TOOLS: tuple[tuple[str, type[msgspec.Struct], frozenset[Effect]], ...] = (
@@ -19,6 +28,10 @@ _TOOLS: tuple[tuple[str, type[msgspec.Struct], frozenset[Effect]], ...] = (
     ("edit", EditArguments, frozenset({"reads", "writes"})),
     ("write", WriteArguments, frozenset({"reads", "writes"})),
     ("bash", BashArguments, frozenset({"reads", "writes", "runs", "network"})),
+    ("code_map", MapArguments, frozenset({"reads"})),
+    ("code_symbols", SymbolsArguments, frozenset({"reads"})),
+    ("code_outline", OutlineArguments, frozenset({"reads"})),
+    ("git", GitArguments, frozenset({"reads"})),
 )
 """In the order in which a model is told of them; it never changes, so that providers can cache it."""
 

@@ -1,6 +1,6 @@
-"""The arguments of the four tools, as a model writes them."""
+"""The arguments of the tools, as a model writes them."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -39,3 +39,30 @@ class BashArguments(Struct, frozen=True, forbid_unknown_fields=True):
     command: Annotated[str, Meta(min_length=1)]
     timeout_s: Annotated[float, Meta(gt=0, le=3600)] = 120
     cwd: str | None = None
+
+
+class MapArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """The folder to give an overview of, and how many levels of folders."""
+
+    path: str | None = None
+    depth: Annotated[int, Meta(ge=1, le=6)] = 2
+
+
+class SymbolsArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """A symbol's name or a part of it, `Container.name` too; its kind."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=200)]
+    kind: str | None = None
+
+
+class OutlineArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """The file to outline."""
+
+    path: str
+
+
+class GitArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """A git command that only looks, and its arguments."""
+
+    command: Literal["status", "log", "diff", "show", "blame"]
+    args: Annotated[tuple[Annotated[str, Meta(max_length=1_000)], ...], Meta(max_length=50)] = ()
