@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from tinsmith.workspace.edits import LineEdit
+from tinsmith.workspace.found import Kind
 
 Hash = Annotated[str, Meta(min_length=1, description="as a tool last gave it")]
 
@@ -52,7 +53,7 @@ class SymbolsArguments(Struct, frozen=True, forbid_unknown_fields=True):
     """A symbol's name or a part of it, `Container.name` too; its kind."""
 
     query: Annotated[str, Meta(min_length=1, max_length=200)]
-    kind: str | None = None
+    kind: Kind | None = None
 
 
 class OutlineArguments(Struct, frozen=True, forbid_unknown_fields=True):

@@ -33,6 +33,11 @@ class ToolPorts:
         """As `workspace.paths.locate`, off the loop."""
         return await self.snapshots.off_loop(locate, path, scope.root, (self.output_folder,))
 
+    def buffers(self) -> dict[str, str]:
+        """The texts of the open documents by absolute path."""
+        found = ((path, self.documents.find(path)) for path in self.documents.open_paths())
+        return {path: snapshot.text for path, snapshot in found if snapshot is not None}
+
     def redact(self, text: str) -> str:
         """The text without what is known to be secret."""
         return redact(text, self.secrets)
