@@ -163,7 +163,7 @@ def _languages(files: Sequence[File], limit: int) -> str:
     for file in files:
         sizes[file.language] += file.size
         counts[file.language] += 1
-    order = sorted(sizes, key=lambda language: (language in _NO_CODE, -sizes[language], language))
+    order = sorted(sizes, key=lambda language: (not language, language in _NO_CODE, -sizes[language], language))
     return ", ".join(f"{language or 'other'} {counts[language]:,}" for language in order[:limit])
 
 

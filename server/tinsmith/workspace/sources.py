@@ -51,9 +51,10 @@ class Sources:
         if content is None or not _may_hold(content, needle):
             return None
         try:
-            return decode(path, content).text
+            text = decode(path, content).text
         except ToolError:
             return None
+        return text if needle in text.lower() else None
 
     def _content(self, path: str) -> bytes | None:
         try:

@@ -13,7 +13,7 @@ from tinsmith.workspace.symbols import SymbolFinder, find_symbols, has_symbols
 
 SECONDS = 8.0
 """For one search; what was not looked at by then is counted."""
-_QUALIFIED = re.compile(r"(?:(.+)(?:::|[.#:]))?([^.:#]+)")
+_QUALIFIED = re.compile(r"(?:(.+?)(?:::|[.#:]))?([^.:#]+)")
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])|[^\W_]+")
 _LATER = {"declaration": 1, "variable": 1, "heading": 2}
 """Kinds that are seldom meant when there is another of the same name."""

@@ -12,8 +12,8 @@ from tinsmith.workspace.grammars import GRAMMARS, parse_symbols
 from tinsmith.workspace.headings import find_headings
 from tinsmith.workspace.languages import language_of
 
-MAX_PARSED_CHARACTERS = 1_000_000
-"""Of a text; a longer one is only looked at line by line, since a grammar takes a tenth of a second for so much."""
+MAX_PARSED_CHARACTERS = 500_000
+"""Of a text; a longer one is only looked at line by line, since a grammar takes tenths of a second for so much."""
 MAX_SYMBOLS = 5_000
 """Of one text."""
 
