@@ -197,7 +197,12 @@ def test_files_are_those_that_git_would_track(root):
         list_files(str(root), cancelled)
 
 
-def test_files_without_git_and_in_several_repositories(tmp_path):
+def test_files_without_git(root, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert list_files(str(root), CancelToken()) == sorted(set(FILES) - {"build/boil.py"})
+
+
+def test_files_without_a_repository_and_in_several_repositories(tmp_path):
     """FIND-10, FIND-16."""
     for path in ("r1/web/a.ts", "r1/out/b.o", "r2/out/z.txt", "x.txt", "node_modules/m.js", "r1/sub/.git"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

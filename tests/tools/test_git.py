@@ -241,7 +241,7 @@ def test_the_traps_work(hostile):
 
 
 async def test_no_program_of_a_repository_is_run(hostile, monkeypatch):
-    monkeypatch.setenv("PATH", f".{os.pathsep}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", os.pathsep.join((".", "", str(hostile), os.environ["PATH"])))
     monkeypatch.setenv("GIT_EXTERNAL_DIFF", f"touch {hostile}/CANARY-environment")
     monkeypatch.setenv("GIT_PAGER", f"touch {hostile}/CANARY-environment")
     monkeypatch.setenv("GIT_TRACE", f"{hostile}/CANARY-trace")

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from tinsmith.domain.cancel import CancelToken
 from tinsmith.domain.errors import ToolError
 from tinsmith.proc.execute import Executed, execute
+from tinsmith.workspace.paths import is_within
 from tinsmith.workspace.repository import Repository, Setting, read_settings, settings_of
 
 TIMEOUT = 30.0
@@ -77,7 +78,7 @@ def run_git(
 
     Raises ToolError `noProgram`, `timedOut`, `noRepository`, Cancelled. Other failures are in the exit code.
     """
-    environment = _environment(inherited)
+    environment = _environment(inherited, repository.root)
     program = shutil.which("git", path=environment["PATH"])
     if program is None:
         raise ToolError("noProgram", "There is no git on this machine. Go on without it or ask the user.")
@@ -98,9 +99,13 @@ def run_git(
     return Executed(done.code, done.output, done.errors.replace(os.fsencode(git_dir), b".git"), done.is_cut)
 
 
-def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """What git gets to see; programs are found in absolute folders only, never in the repository."""
-    folders = [folder for folder in inherited.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
+def _environment(inherited: Mapping[str, str], root: str) -> dict[str, str]:
+    """What git gets to see; programs are found in absolute folders only, and never in the repository."""
+    folders = [
+        folder
+        for folder in inherited.get("PATH", os.defpath).split(os.pathsep)
+        if os.path.isabs(folder) and not is_within(os.path.realpath(folder), os.path.realpath(root))
+    ]
     kept = {name: inherited[name] for name in _INHERITED if name in inherited}
     return {**kept, **_FIXED, "PATH": os.pathsep.join(folders)}
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 from tinsmith.domain.cancel import CancelToken
+from tinsmith.domain.errors import ToolError
 from tinsmith.workspace.git import run_git
 from tinsmith.workspace.repository import find_repository
 
@@ -32,20 +33,29 @@ def list_files(root: str, cancel: CancelToken) -> list[str]:
 
 
 def _files(root: str, cancel: CancelToken, depth: int) -> Iterator[str]:
-    repository = find_repository(root)
-    done = None
-    if repository is not None and repository.is_own:
-        arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"]
-        done = run_git(repository, arguments, cancel=cancel, limit=_MAX_LISTING_BYTES, folder=root)
-    if done is None or done.code:
+    listed = _listed_by_git(root, cancel)
+    if listed is None:
         yield from _walk(root, cancel, depth)
         return
-    for path in os.fsdecode(done.output).split("\0"):
+    for path in listed:
         nested = os.path.join(root, path.rstrip("/"))
         if path.endswith("/") or (path and os.path.isdir(nested) and not os.path.islink(nested)):
             yield from _nested(nested, path.rstrip("/"), cancel, depth)
         elif path:
             yield path
+
+
+def _listed_by_git(root: str, cancel: CancelToken) -> list[str] | None:
+    """Paths, nested repositories as folders; None when there is no git or it cannot tell."""
+    repository = find_repository(root)
+    if repository is None or not repository.is_own:
+        return None
+    arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"]
+    try:
+        done = run_git(repository, arguments, cancel=cancel, limit=_MAX_LISTING_BYTES, folder=root)
+    except ToolError:  # no git here, or it does not come back
+        return None
+    return None if done.code else os.fsdecode(done.output).split("\0")
 
 
 def _walk(root: str, cancel: CancelToken, depth: int) -> Iterator[str]:
