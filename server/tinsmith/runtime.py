@@ -149,7 +149,15 @@ class Runtime:
     async def _locate(self, workspace: str, index_file: str) -> Scope:
         project = await self.off_loop(lambda: look_at_project(workspace, index_file))
         instructions = tuple((path, self._redact(text)) for path, text in project.instructions)
-        return Scope(project.cwd, project.root, self._redact(project.index_text), instructions)
+        return Scope(
+            project.cwd,
+            project.root,
+            self._redact(project.index_text),
+            instructions,
+            project.origin,
+            project.normalized_origin,
+            project.project_id,
+        )
 
     def _secret_variables(self) -> frozenset[str]:
         """Where keys are now: the settings may name another variable at any time."""

@@ -15,6 +15,8 @@ from tinsmith.domain.tool import CallScope, ToolResult
 from tinsmith.tools import builtin_tools
 from tinsmith.workspace.text import dominant_eol, text_hash
 
+builtin_tools(NoDocuments(), cache_dir="")  # reads the texts for the model once, before a loop runs
+
 
 class Buffers:
     """Open documents, as an editor keeps them."""

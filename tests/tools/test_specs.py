@@ -22,28 +22,23 @@ def test_the_tools_and_their_effects(bench):
         "edit": {"reads", "writes"},
         "write": {"reads", "writes"},
         "bash": {"reads", "writes", "runs", "network"},
-        "web_search": {"network"},
-        "web_fetch": {"network"},
-        "diagnostics": {"reads"},
+        "code_map": {"reads"},
         "code_grep": {"reads"},
         "code_files": {"reads"},
+        "code_symbols": {"reads"},
+        "code_outline": {"reads"},
+        "git": {"reads"},
+        "diagnostics": {"reads"},
+        "web_search": {"network"},
+        "web_fetch": {"network"},
     }
-    assert list(bench.specs) == [
-        "read",
-        "edit",
-        "write",
-        "bash",
-        "web_search",
-        "web_fetch",
-        "diagnostics",
-        "code_grep",
-        "code_files",
-    ]
+    looking = ["code_map", "code_grep", "code_files", "code_symbols", "code_outline", "git", "diagnostics"]
+    assert list(bench.specs) == ["read", "edit", "write", "bash", *looking, "web_search", "web_fetch"]
 
 
 def test_they_fit_in_a_small_request(bench):
     tools = [{"name": s.name, "description": s.description, "parameters": s.schema} for s in bench.specs.values()]
-    assert len(json.dumps(tools)) < 6_500
+    assert len(json.dumps(tools)) < 8_000
     assert all(s.description for s in bench.specs.values())
 
 
@@ -97,6 +92,10 @@ def test_schemas_are_closed_and_plain(bench):
         ("code_grep", {"pattern": "x", "context": 21}),
         ("code_grep", {"pattern": "x", "max_results": 0}),
         ("code_files", {"query": "x", "path": "y"}),
+        ("git", {"command": "push"}),
+        ("git", {"command": "log", "args": "-p"}),
+        ("code_map", {"depth": 0}),
+        ("code_symbols", {"query": ""}),
     ],
 )
 def test_other_arguments_are_refused(bench, name, arguments):

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from tinsmith.workspace.edits import LineEdit
+from tinsmith.workspace.found import Kind
 
 Hash = Annotated[str, Meta(min_length=1, description="as a tool last gave it")]
 
@@ -78,3 +79,30 @@ class FilesArguments(Struct, frozen=True, forbid_unknown_fields=True):
 
     query: str
     max_results: Annotated[int, Meta(ge=1, le=500)] = 50
+
+
+class MapArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """The folder to give an overview of, and how many levels of folders."""
+
+    path: str | None = None
+    depth: Annotated[int, Meta(ge=1, le=6)] = 2
+
+
+class SymbolsArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """A symbol's name or a part of it, `Container.name` too; its kind."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=200)]
+    kind: Kind | None = None
+
+
+class OutlineArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """The file to outline."""
+
+    path: str
+
+
+class GitArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """A git command that only looks, and its arguments."""
+
+    command: Literal["status", "log", "diff", "show", "blame"]
+    args: Annotated[tuple[Annotated[str, Meta(max_length=1_000)], ...], Meta(max_length=50)] = ()

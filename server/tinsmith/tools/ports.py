@@ -45,6 +45,11 @@ class ToolPorts:
         """The values that must not be shown, as the environment and the settings are now."""
         return known_values(os.environ, self.secret_variables())
 
+    def buffers(self) -> dict[str, str]:
+        """The texts of the open documents by absolute path."""
+        found = ((path, self.documents.find(path)) for path in self.documents.open_paths())
+        return {path: snapshot.text for path, snapshot in found if snapshot is not None}
+
     def redact(self, text: str) -> str:
         """The text without what is known to be secret."""
         return redact(text, self.secrets)

@@ -1,8 +1,12 @@
-"""What a folder belongs to: the repository root above it, and the texts that a project keeps for agents."""
+"""What a folder belongs to: the repository root above it, its identity, and the texts a project keeps for agents."""
 
+import hashlib
 import os
 
 import msgspec
+
+from tinsmith.workspace.origin import normalized_origin, without_secrets
+from tinsmith.workspace.repository import find_repository, settings_of
 
 INSTRUCTIONS_LIMIT = 16_000
 """Characters of all AGENTS.md files together that reach the prompt."""
@@ -18,6 +22,10 @@ class Project(msgspec.Struct, frozen=True):
     index_text: str = ""
     instructions: tuple[tuple[str, str], ...] = ()
     """Path (relative to the root) and text of each AGENTS.md from the root down to the cwd."""
+    origin: str = ""
+    """Where the repository was cloned from, without passwords and tokens; empty when unknown."""
+    normalized_origin: str = ""
+    project_id: str = ""
 
 
 def look_at_project(cwd: str, index_file: str) -> Project:
@@ -30,7 +38,22 @@ def look_at_project(cwd: str, index_file: str) -> Project:
         if text.strip():
             instructions.append((os.path.relpath(os.path.join(folder, "AGENTS.md"), root), text))
             left -= len(text)
-    return Project(cwd, root, _read(os.path.join(root, index_file), INDEX_LIMIT), tuple(instructions))
+    origin = _origin(root)
+    normalized = normalized_origin(origin, root)
+    return Project(
+        cwd,
+        root,
+        _read(os.path.join(root, index_file), INDEX_LIMIT),
+        tuple(instructions),
+        without_secrets(origin),
+        normalized,
+        project_id(normalized or os.path.realpath(root)),
+    )
+
+
+def project_id(identity: str) -> str:
+    """First 16 hex digits of SHA-256 over a normalized origin or, without one, over the root's resolved path."""
+    return hashlib.sha256(os.fsencode(identity)).hexdigest()[:16]
 
 
 def find_root(cwd: str) -> str:
@@ -43,6 +66,15 @@ def find_root(cwd: str) -> str:
         if parent == folder:
             return cwd
         folder = parent
+
+
+def _origin(root: str) -> str:
+    """The first `remote.origin.url` of the repository whose root this is."""
+    repository = find_repository(root)
+    if repository is None or repository.root != root:
+        return ""
+    urls = (each.value for each in settings_of(repository) if each[:3] == ("remote", "origin", "url"))
+    return next(urls, "")
 
 
 def _folders(root: str, cwd: str) -> list[str]:
