@@ -63,7 +63,7 @@ class Ran(NamedTuple):
 
 
 READ = b'"name":"read"'
-UNKNOWN = "There is no tool {!r} here. The tools are: read, edit, write, bash."
+UNKNOWN = "There is no tool {!r} here."
 CALLS: dict[str, tuple[str, tuple[tuple[bytes, bytes], ...], tuple[Ran, ...]]] = {
     "LLM-01": (
         "LLM-01",
