@@ -90,7 +90,7 @@ def run_git(
                 environment={**environment, "GIT_DIR": git_dir, "GIT_WORK_TREE": repository.root},
                 timeout=TIMEOUT,
                 limit=limit,
-                cancel=cancel,
+                check=cancel.check,
             )
     except OSError as error:
         raise ToolError(

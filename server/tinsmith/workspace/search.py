@@ -12,7 +12,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 
-from tinsmith.proc.program import run_program
+from tinsmith.domain.errors import ToolError
+from tinsmith.proc.execute import Executed, execute
 from tinsmith.workspace.files import MAX_FILE_BYTES
 from tinsmith.workspace.listing import Listing
 from tinsmith.workspace.paths import is_within
@@ -21,6 +22,8 @@ from tinsmith.workspace.pattern import Matcher
 _WORTH_A_PROCESS = 300
 """Files that we have read by the time another program has started."""
 _OLDEST_RIPGREP = (13, 0)
+_TIMEOUT = 60.0
+_OUTPUT_BYTES = 64_000_000
 _READ_BYTES = 1 << 16
 _UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _UTF8_BOM = b"\xef\xbb\xbf"
@@ -138,12 +141,7 @@ def _by_ripgrep(
             *("--no-mmap", "--color=never", f"--max-filesize={MAX_FILE_BYTES}", "--null"),
             "--ignore-case" if matcher.ignores_case else "--case-sensitive",
         ]
-
-        written = run_program(
-            [*options, "--count", "-e", matcher.ripgrep, "--", "./"],
-            cwd=listing.folder,
-            check=check,
-        )
+        written = _run([*options, "--count", "-e", matcher.ripgrep, "--", "./"], listing.folder, check)
         if written and (written.code in {0, 1} or written.output):
             return {path: count for path, count in _counts(written.output) if path in wanted}
     return None
@@ -164,6 +162,14 @@ def _rule(path: str) -> bytes:
 
 @cache
 def _ripgrep_version(path: str) -> tuple[int, ...]:
-    written = run_program([path, "--version"], cwd="/", check=lambda: None)
+    written = _run([path, "--version"], "/", lambda: None)
     found = re.match(rb"ripgrep (\d+)\.(\d+)", written.output) if written else None
     return tuple(map(int, found.groups())) if found else ()
+
+
+def _run(arguments: Sequence[str], folder: str, check: Callable[[], None]) -> Executed | None:
+    """None when it cannot be started, takes too long or writes too much."""
+    with contextlib.suppress(ToolError):
+        done = execute(arguments, cwd=folder, environment={}, timeout=_TIMEOUT, limit=_OUTPUT_BYTES, check=check)
+        return None if done.is_cut else done
+    return None
