@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,12 @@ def neovim() -> str | None:
     """A Neovim to test with: the one of this environment, else the user's own."""
     bundled = Path(sys.prefix) / "bin" / "nvim"
     return str(bundled) if bundled.exists() else shutil.which("nvim")
+
+
+def pytest_configure() -> None:
+    """Ctrl-C reaches what the tests start, even when they were started by a shell in the background, deaf to it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

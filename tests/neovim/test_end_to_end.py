@@ -137,8 +137,8 @@ def test_stop_stops_a_command_and_everything_it_started(begin):
     editor.command("Tinsmith ask Sleep")
     pid_file = editor.workspace / "pid"
     pid = int(eventually(lambda: pid_file.exists() and pid_file.read_text().strip()))
-    editor.command("Tinsmith stop")
-    assert editor.status()["state"] == "stopping"
+    stopping = editor.lua("vim.cmd('Tinsmith stop'); return require('tinsmith').status().state")
+    assert stopping == "stopping"
     editor.wait_for_state("idle")
     assert process_start(pid) is None
     assert len(model.requests) == 1

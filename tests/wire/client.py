@@ -162,9 +162,9 @@ class Client:
         started = await self.ask(text, **params)
         return await self.event("turnEnded", turnId=started["turnId"])
 
-    def open(self, path: Path, text: str, *, version: int = 1) -> str:
-        """Open a document; its URI. From now on edits of the server are applied to it."""
-        uri = path.as_uri()
+    def open(self, path: Path | str, text: str, *, version: int = 1) -> str:
+        """Open a document by its path, or by its URI when it has none; its URI."""
+        uri = path if isinstance(path, str) else path.as_uri()
         self.texts[uri] = (version, text)
         self.notify(
             "textDocument/didOpen",

@@ -287,3 +287,76 @@ async def test_positions_beyond_the_text_are_clamped(connect, workspace):
         assert text_hash("one!\r\nzwei\r\nthree?") in text
         client.splice(uri, (2, 0, 3, 0, "drei"))
         assert lines_of(await read(client, "a.txt")) == ["one!", "zwei", "drei"]
+
+
+UNTITLED = "untitled:Untitled-1"
+
+
+def change_untitled(request):
+    shown = re.search(r"hash: ([0-9a-f]{16})", request.messages[-1].content)[1]
+    edits = [{"op": "replace", "start": 2, "end": 2, "text": "TWO"}]
+    return reply(Call("edit", {"path": UNTITLED, "hash": shown, "edits": edits}))
+
+
+@pytest.mark.parametrize("is_ours", [True, False], ids=["our client", "a plain client"])
+async def test_an_edit_of_a_document_that_was_never_saved_lands_in_it_or_is_refused(connect, workspace, is_ours):
+    """SYNC-09: never called done while nothing changed, and never a file of that name."""
+    read = Call("read", {"path": UNTITLED})
+    script = [
+        *(reply(read), change_untitled, reply(Call("bash", {"command": "true"})), reply("Done.")),
+        *(reply(read), change_untitled, reply("Refused.")),
+        *(reply(read, Call("write", {"path": UNTITLED, "content": "lost\n"})), reply("Closed.")),
+    ]
+    model = ScriptedModel(script)
+    async with LoopbackServer(model) as provider:
+        client = await connect(provider.base_url, **({} if is_ours else {"agent": None}), **FULL)
+        client.answers["window/showDocument"] = lambda _: {"success": True}
+        uri = client.open(UNTITLED, "one\ntwo\n")
+        if is_ours:
+            buffer = Buffer(client)
+        else:
+            client.answers["workspace/applyEdit"] = lambda params: apply_plainly(client, params)
+        await run(client, is_ours)
+        results = [message.content for message in model.requests[-1].messages if hasattr(message, "call_id")]
+        assert re.match(rf"path: {UNTITLED}\nlines: 2\nhash: \w+\nsource: buffer\n", results[0])
+        assert client.texts[uri][1] == "one\nTWO\n"
+        assert f"hash: {text_hash(client.texts[uri][1])}" in results[1]
+        assert f"note: open with unsaved changes, so the command saw older text on disk: {UNTITLED}\n" in results[2]
+
+        client.type(uri, "one\ntwo\nthree\n")
+        if is_ours:
+            client.answers["agent/applyEdits"] = lambda params: buffer.refuse(params["documents"][0], "readOnly")
+        else:
+            client.answers["workspace/applyEdit"] = lambda _: {"applied": False, "failureReason": "readOnly"}
+        await run(client, is_ours)
+        assert model.requests[-1].messages[-1].content.startswith(f"The editor did not change {UNTITLED} (readOnly).")
+
+        client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+        await run(client, is_ours)
+        told = [message.content for message in model.requests[-1].messages[-2:]]
+        assert (
+            told
+            == [f"'{UNTITLED}' is neither a file nor a document that is open in the editor. Name a file by its path."]
+            * 2
+        )
+        assert list(workspace.iterdir()) == []
+
+
+def apply_plainly(client, params):
+    (document,) = params["edit"]["documentChanges"]
+    uri = document["textDocument"]["uri"]
+    text = client.texts[uri][1]
+    for edit in document["edits"]:
+        start, end = (naive_offset(text, Position(**edit["range"][edge]), "utf-16") for edge in ("start", "end"))
+        text = text[:start] + edit["newText"] + text[end:]
+    client.type(uri, text)
+    return {"applied": True}
+
+
+async def run(client, is_ours):
+    after = len(client.received)
+    if is_ours:
+        await client.turn("go")
+        return
+    await client.request("workspace/executeCommand", {"command": "tinsmith.ask", "arguments": ["go"]})
+    await client.until(lambda message: message.get("method") == "window/showMessage", after)

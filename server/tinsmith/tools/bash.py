@@ -12,7 +12,7 @@ from tinsmith.proc.supervise import Cancelled, Command, Exited, Finished, TimedO
 from tinsmith.tools.arguments import BashArguments
 from tinsmith.tools.floor import check_floor
 from tinsmith.tools.ports import ToolPorts
-from tinsmith.workspace.paths import Place, printable
+from tinsmith.workspace.paths import Place, has_file, printable
 
 _TITLE_CHARACTERS = 80
 _NAMED_DOCUMENTS = 5
@@ -109,7 +109,7 @@ def _document_notes(unsaved: tuple[str, ...], refreshed: Refreshed, root: str) -
 
 
 def _names(paths: tuple[str, ...], root: str) -> str:
-    names = [printable(os.path.relpath(path, root)) for path in paths[:_NAMED_DOCUMENTS]]
+    names = [printable(os.path.relpath(path, root) if has_file(path) else path) for path in paths[:_NAMED_DOCUMENTS]]
     more = f" and {len(paths) - len(names)} more" if len(paths) > len(names) else ""
     return ", ".join(names) + more
 

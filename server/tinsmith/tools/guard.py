@@ -11,7 +11,7 @@ from tinsmith.tools.ports import ToolPorts
 from tinsmith.workspace.diff import LineRange, hunks_between, merged, missing_from, unified
 from tinsmith.workspace.edits import LineEdit, renumbered
 from tinsmith.workspace.files import StaleError, is_missing, writable_mode
-from tinsmith.workspace.paths import Place, is_within
+from tinsmith.workspace.paths import Place, has_file, is_within
 from tinsmith.workspace.text import lines_of
 
 _STALE_DIFF_CHARACTERS = 6_000
@@ -28,7 +28,7 @@ async def target(ports: ToolPorts, path: str, scope: CallScope) -> Place:
 async def present(ports: ToolPorts, place: Place) -> Snapshot | None:
     """The file's text now, None when there is no such file. Raises ToolError when it cannot be edited."""
     opened = ports.documents.find(place.path) or ports.documents.find(place.given)
-    if opened is None and await ports.snapshots.off_loop(is_missing, place.path):
+    if opened is None and has_file(place.path) and await ports.snapshots.off_loop(is_missing, place.path):
         return None
     snapshot = opened or await ports.snapshots.read(place.path)
     if not snapshot.is_editable:

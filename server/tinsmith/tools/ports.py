@@ -12,7 +12,7 @@ from tinsmith.proc.runner import Runner
 from tinsmith.workspace.diff import LineRange
 from tinsmith.workspace.ledger import Ledger
 from tinsmith.workspace.listing import Listings
-from tinsmith.workspace.paths import Place, locate
+from tinsmith.workspace.paths import Place, locate, unfiled
 from tinsmith.workspace.snapshots import Snapshots
 from tinsmith.workspace.text import lines_of
 
@@ -37,7 +37,9 @@ class ToolPorts:
     searcher: Searcher
 
     async def locate(self, path: str, scope: CallScope) -> Place:
-        """As `workspace.paths.locate`, off the loop."""
+        """As `workspace.paths.locate`, off the loop; an open document may be named by its URI as well."""
+        if not path.startswith("file:") and self.documents.find(path) is not None and not os.path.isabs(path):
+            return unfiled(path)
         return await self.snapshots.off_loop(locate, path, scope.root, (self.output_folder,))
 
     @property

@@ -18,6 +18,7 @@ _SECRET_NAME = re.compile(
 _SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".kube"})
 _DRIVE = re.compile(r"/([A-Za-z]):(?=/|$)")
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:[\\/]")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|untitled:")
 _UNESCAPED = "/-._~!$&'()*+,;=@"
 
 
@@ -40,6 +41,10 @@ def locate(path: str, root: str, open_folders: Sequence[str] = ()) -> Place:
 
     `open_folders` count as inside: our own, that tools are told to read. Raises ToolError `badPath`.
     """
+    if _URI.match(path) and not path.startswith("file:"):
+        raise ToolError(
+            "badPath", f"{path!r} is neither a file nor a document that is open in the editor. Name a file by its path."
+        )
     named = path_of_uri(path) if path.startswith("file:") else os.path.expanduser(path)
     if not named or "\0" in named:
         raise ToolError("badPath", f"{path!r} is no path. Name a file relative to the workspace root or absolutely.")
@@ -56,6 +61,16 @@ def locate(path: str, root: str, open_folders: Sequence[str] = ()) -> Place:
         is_outside=not is_inside and not any(is_within(real, os.path.realpath(folder)) for folder in open_folders),
         is_secret=is_secret(real) or is_secret(given),
     )
+
+
+def unfiled(uri: str) -> Place:
+    """The place of an open document that has no file, such as VS Code's `untitled:Untitled-1`. Pure."""
+    return Place(path=uri, given=uri, shown=printable(uri), is_outside=False, is_secret=is_secret(uri))
+
+
+def has_file(path: str) -> bool:
+    """Whether a place's path leads to the disk; the URI of a document that was never saved does not. Pure."""
+    return os.path.isabs(path)
 
 
 def twin_of(path: str) -> str | None:
@@ -126,7 +141,12 @@ def path_of_uri(uri: str) -> str | None:
 
 
 def uri_of_path(path: str) -> str:
-    """The `file:` URI of an absolute path, percent-encoded as VS Code does it. Pure; the inverse of `path_of_uri`."""
+    """The `file:` URI of an absolute path, percent-encoded as VS Code does it. Pure; the inverse of `path_of_uri`.
+
+    What has no file is named by its URI already.
+    """
+    if not has_file(path) and not _WINDOWS_PATH.match(path):
+        return path
     if _WINDOWS_PATH.match(path):
         path = "/" + path[0].lower() + path[1:].replace("\\", "/")
     elif path.startswith("//"):

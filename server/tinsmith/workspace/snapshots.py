@@ -11,6 +11,7 @@ from tinsmith.domain.change import ApplyResult, FileChange, Refreshed, Snapshot
 from tinsmith.domain.errors import ToolError
 from tinsmith.domain.ports import Documents
 from tinsmith.workspace.files import StaleError, check_unchanged, read_file
+from tinsmith.workspace.paths import has_file
 from tinsmith.workspace.writing import write_file
 
 _Given = ParamSpec("_Given")
@@ -30,7 +31,10 @@ class Snapshots:
 
         Raises ToolError as `read_file`.
         """
-        return self._open(path, opened_as) or await self.off_loop(read_file, path)
+        opened = self._open(path, opened_as)
+        if opened is None and not has_file(path):
+            raise _closed(path)
+        return opened or await self.off_loop(read_file, path)
 
     async def apply(self, label: str, turn_id: str, changes: Sequence[FileChange]) -> tuple[ApplyResult, ...]:
         """Make all changes or, when a text is another than its `before`, none. One result per change, in order.
@@ -76,6 +80,8 @@ class Snapshots:
         Offsets count in `before.text`: equal hashes are not enough when the line ends differ.
         """
         current = self._documents.find(change.path)
+        if current is None and not has_file(change.path):
+            raise _closed(change.path)
         if current is None:
             return False
         if change.before is None or current.text != change.before.text:
@@ -87,10 +93,14 @@ class Snapshots:
             write_file(change)
 
 
+def _closed(path: str) -> ToolError:
+    return ToolError("notOpen", f"{path} was closed in the editor and has no file. Ask the user where the text is now.")
+
+
 def _hashes(paths: Sequence[str]) -> dict[str, str]:
     """The hash of each file that can be read."""
     hashes: dict[str, str] = {}
-    for path in paths:
+    for path in filter(has_file, paths):
         try:
             hashes[path] = read_file(os.path.realpath(path)).hash
         except ToolError:  # gone, or no text: then the buffer is all there is

@@ -117,7 +117,10 @@ class OpenDocuments:
 
     def open(self, item: TextDocumentItem) -> None:
         """Take a document in; opening it again replaces it."""
-        self._by_key[_key(item.uri)] = Document(item.uri, item.version, item.text, self.encoding)
+        document = Document(item.uri, item.version, item.text, self.encoding)
+        if path_of_uri(item.uri) is None:
+            document.saved_hash = text_hash("")
+        self._by_key[_key(item.uri)] = document
         self._tell()
 
     def change(self, uri: str, version: int | None, changes: Sequence[ContentChange]) -> bool:
