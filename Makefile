@@ -10,7 +10,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # What only root can install; without it `make check` says what it could not run.
 system:
-	command -v luacheck >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends lua-check)
+	command -v luacheck >/dev/null && command -v bwrap >/dev/null || \
+	  (apt-get update -qq && apt-get install -y -qq --no-install-recommends lua-check bubblewrap)
 
 demo: $(VENV)/.demo
 	$(BIN)/tinsmith demo

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 from tinsmith.config.directories import Directories, find_directories
@@ -61,6 +62,7 @@ class Runtime:
         self._running: set[asyncio.Task[None]] = set()
         self._threads = threads
         self._http = http
+        self._sandbox = cache(lambda: _open_sandbox(directories))
         self.directories = directories
         self.settings = settings
         self.journal = journal
@@ -79,6 +81,7 @@ class Runtime:
                 cache_dir=directories.cache,
                 secret_variables=secret_variables(settings.effective.settings.llm_config.api_key_env),
                 protected=(directories.data, directories.config),
+                sandbox=self._sandbox,
             ),
             locate=self._locate,
             spawn=self.spawn,
@@ -120,6 +123,10 @@ class Runtime:
                 known = ", ".join(INSPECTABLE)
                 raise SchemaError("invalidParams", f"Cannot inspect {what!r}; known: {known}.", data={"path": "what"})
 
+    async def sandbox_state(self) -> Any:
+        """What commands run in: `kind` (bubblewrap, landlock, none), and the `reason` when it is not the best."""
+        return await self.off_loop(lambda: self._sandbox().state())
+
     def context_window(self, conversation: Conversation) -> int:
         """The window of the model that the conversation would use now, in tokens; 0 when none is configured."""
         settings = self.settings.effective.settings
@@ -132,6 +139,12 @@ class Runtime:
     async def _locate(self, workspace: str, index_file: str) -> Scope:
         project = await self.off_loop(lambda: look_at_project(workspace, index_file))
         return Scope(project.cwd, project.root, project.index_text, project.instructions)
+
+
+def _open_sandbox(directories: Directories) -> Any:
+    from tinsmith.proc.sandbox import Sandbox
+
+    return Sandbox(os.path.join(directories.cache, "sandbox"), os.environ)
 
 
 @asynccontextmanager

@@ -8,10 +8,17 @@ import pytest
 from tests.tools.stage import Bench, Buffers
 
 from tinsmith.domain.errors import PolicyError
-from tinsmith.domain.policy import Access, CommandSubject
+from tinsmith.domain.policy import Access, CommandPart, CommandSubject
 from tinsmith.domain.redaction import MARK
 from tinsmith.tools.floor import check_floor
 from tinsmith.tools.ports import RESULT_CHARACTERS
+
+BARE = "sandbox: none (switched off by TINSMITH_SANDBOX=off)\n"
+
+
+@pytest.fixture(autouse=True)
+def _without_sandbox(monkeypatch):
+    monkeypatch.setenv("TINSMITH_SANDBOX", "off")
 
 
 @pytest.fixture
@@ -24,13 +31,13 @@ def bench(tmp_path):
 @pytest.mark.parametrize(
     ("command", "content", "ok", "code"),
     [
-        ("echo hi", "exit: 0\nhi\n", True, ""),
-        ("true", "exit: 0\n(no output)", True, ""),  # SH-18
-        ("false", "exit: 1\n(no output)", False, "exitCode"),
-        ("echo before; kill -9 $$", "exit: 137 (killed by signal 9, SIGKILL)\nbefore\n", False, "exitCode"),
+        ("echo hi", f"exit: 0\n{BARE}hi\n", True, ""),
+        ("true", f"exit: 0\n{BARE}(no output)", True, ""),  # SH-18
+        ("false", f"exit: 1\n{BARE}(no output)", False, "exitCode"),
+        ("echo before; kill -9 $$", f"exit: 137 (killed by signal 9, SIGKILL)\n{BARE}before\n", False, "exitCode"),
         (
             "sleep 60 & echo done",
-            "exit: 0\nnote: 1 background process(es) still ran when the command ended and were stopped\ndone\n",
+            f"exit: 0\n{BARE}note: 1 background process(es) still ran when the command ended and were stopped\ndone\n",
             True,
             "",
         ),
@@ -44,7 +51,7 @@ async def test_what_bash_says(bench, command, content, ok, code):
 
 async def test_a_timeout_says_so(bench):
     result = await bench.call("bash", command="echo begun; sleep 60", timeout_s=0.2)
-    assert (result.content, result.mutation_state) == ("timed out after 0.2 s\nbegun\n", "unknown")
+    assert (result.content, result.mutation_state) == (f"timed out after 0.2 s\n{BARE}begun\n", "unknown")
     assert (result.ok, result.error_code, result.is_cancelled) == (False, "timedOut", False)
 
 
@@ -59,28 +66,95 @@ async def test_a_cancel_says_so(bench):
     arguments = bench.decoded("bash", {"command": "trap '' TERM; echo begun; sleep 1000"})
     result = await bench.specs["bash"].run(arguments, scope)
     assert time.monotonic() - started < 2
-    assert (result.content, result.is_cancelled, result.mutation_state) == ("cancelled\nbegun\n", True, "unknown")
+    assert (result.content, result.is_cancelled, result.mutation_state) == (
+        f"cancelled\n{BARE}begun\n",
+        True,
+        "unknown",
+    )
     assert bench.shown == ["begun\n"]
 
 
 async def test_the_gate_sees_the_exact_command(bench):
-    command = "echo 'a  b' \\\n  && true"
+    command = "git commit -m 'a  b' \\\n  -q"
+    sandbox = BARE.removeprefix("sandbox: ").rstrip()
     access = await bench.preview("bash", command=command)
+    argv = ("git", "commit", "-m", "a  b", "-q")
     assert access == Access(
-        "run", "Run echo 'a  b' \\ …", CommandSubject(command, str(bench.root)), command, is_outside=False
+        "run",
+        "Run git commit -m 'a  b' \\ …",
+        CommandSubject(command, str(bench.root), "unknown", sandbox),
+        command,
+        command_class="unknown",
+        parts=(CommandPart(argv, "unknown", is_plain=True),),
+        rule_prefix=("git", "commit"),
     )
     assert (await bench.preview("bash", command="ls", cwd="/")).is_outside
+
+
+@pytest.mark.parametrize(
+    ("command", "command_class", "is_outside", "is_secret"),
+    [
+        ("ls -la | wc -l", "read", False, False),
+        ("cat src/../a.txt", "read", False, False),
+        ("cat /etc/hostname", "read", True, False),
+        ("cat ../x", "read", True, False),
+        ("cd .. && ls", "read", True, False),
+        ("cd; ls", "read", True, False),
+        ("ls $HOME", "read", True, False),
+        ("cat link/passwd", "read", True, False),
+        ("cat .env", "read", False, True),
+        ("cat certs/*.pem", "read", False, True),
+        ("cat ~/.ssh/id_rsa", "read", True, True),
+        ("touch new", "write_workspace", False, False),
+        ("curl x", "network", False, False),
+        ("rm x", "destructive", False, False),
+        ("sudo x", "privileged", False, False),
+        ("make", "unknown", False, False),
+    ],
+)
+async def test_what_the_gate_is_told_of_a_command(bench, command, command_class, is_outside, is_secret):
+    (bench.root / "link").symlink_to("/etc")
+    access = await bench.preview("bash", command=command)
+    assert (access.command_class, access.subject.command_class) == (command_class, command_class)
+    assert (access.is_outside, access.is_secret) == (is_outside, is_secret)
+
+
+async def test_a_program_of_the_workspace_is_no_program_of_the_system(bench, monkeypatch):
+    tools = bench.root / "bin"
+    tools.mkdir()
+    (tools / "ls").write_text("#!/bin/sh\necho evil\n")
+    (tools / "ls").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    assert (await bench.preview("bash", command="ls")).command_class == "unknown"
+    assert (await bench.preview("bash", command="cat x")).command_class == "read"
+    monkeypatch.setenv("PATH", f".:{os.environ['PATH']}")
+    assert (await bench.preview("bash", command="cat x")).command_class == "unknown"
+
+
+async def test_an_explorer_only_runs_what_reads(bench):
+    scope = bench.scope()
+    scope.role = "explorer"
+    spec = bench.specs["bash"]
+    assert (await spec.preview(bench.decoded("bash", {"command": "ls"}), scope)).command_class == "read"
+    for command in ("touch x", "make", "git log", "ls > x", "rm x", "ls $(ls)"):
+        with pytest.raises(PolicyError, match="only runs commands that read"):
+            await spec.preview(bench.decoded("bash", {"command": command}), scope)
+
+
+async def test_without_a_sandbox_there_is_none_to_leave(bench):
+    access = await bench.preview("bash", command="make", unsandboxed=True)
+    assert (access.is_unsandboxed, access.title) == (False, "Run make")
 
 
 async def test_a_missing_directory_is_named(bench):
     """SH-14."""
     sub = bench.root / "sub"
     sub.mkdir()
-    assert (await bench.call("bash", command="pwd", cwd="sub")).content == f"exit: 0\n{sub}\n"
+    assert (await bench.call("bash", command="pwd", cwd="sub")).content == f"exit: 0\n{BARE}{sub}\n"
     sub.rmdir()
     refusal = await bench.refusal("bash", command="echo hi", cwd="sub")
     assert (refusal.code, str(sub) in refusal.message) == ("noDirectory", True)
-    assert (await bench.call("bash", command="echo hi")).content == "exit: 0\nhi\n"
+    assert (await bench.call("bash", command="echo hi")).content == f"exit: 0\n{BARE}hi\n"
 
 
 async def test_keys_are_neither_inherited_nor_shown(tmp_path, monkeypatch):
@@ -111,7 +185,7 @@ async def test_unsaved_documents_are_named(tmp_path):
     bench = Bench(tmp_path, Buffers({str(tmp_path / "src" / "a.py"): "x"}))
     result = await bench.call("bash", command="true")
     assert result.content == (
-        "exit: 0\nnote: open with unsaved changes, so the command saw older text on disk: src/a.py\n(no output)"
+        f"exit: 0\n{BARE}note: open with unsaved changes, so the command saw older text on disk: src/a.py\n(no output)"
     )
 
 

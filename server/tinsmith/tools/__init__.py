@@ -29,18 +29,19 @@ def builtin_tools(
     cache_dir: str,
     secret_variables: frozenset[str] = frozenset(),
     protected: tuple[str, ...] = (),
+    sandbox: Callable[[], Any] | None = None,
 ) -> tuple[ToolSpec, ...]:
     """The built-in tools in their fixed order. What they need to run is imported and made at the first call.
 
     `cache_dir` takes long command outputs; `secret_variables` are the names of environment variables that hold
-    our keys; no edit or write may touch the `protected` directories.
+    our keys; no edit or write may touch the `protected` directories. `sandbox` gives the one that commands run in.
     """
 
     @cache
     def ports() -> Any:
         from tinsmith.tools.ports import open_ports
 
-        return open_ports(documents, cache_dir, secret_variables, protected)
+        return open_ports(documents, cache_dir, secret_variables, protected, sandbox and sandbox())
 
     return tuple(
         ToolSpec(

@@ -8,8 +8,10 @@ from tinsmith.domain.redaction import redact
 from tinsmith.domain.tool import CallScope
 from tinsmith.proc.environment import known_values
 from tinsmith.proc.runner import Runner
+from tinsmith.proc.sandbox import Sandbox
 from tinsmith.workspace.ledger import Ledger
 from tinsmith.workspace.paths import Place, locate
+from tinsmith.workspace.protected import ProtectedPaths
 from tinsmith.workspace.snapshots import Snapshots
 
 RESULT_CHARACTERS = 20_000
@@ -24,6 +26,8 @@ class ToolPorts:
     snapshots: Snapshots
     ledger: Ledger
     runner: Runner
+    sandbox: Sandbox
+    protected_paths: ProtectedPaths
     output_folder: str
     protected: tuple[str, ...]
     secret_variables: frozenset[str]
@@ -39,7 +43,11 @@ class ToolPorts:
 
 
 def open_ports(
-    documents: Documents, cache_dir: str, secret_variables: frozenset[str], protected: tuple[str, ...]
+    documents: Documents,
+    cache_dir: str,
+    secret_variables: frozenset[str],
+    protected: tuple[str, ...],
+    sandbox: Sandbox | None = None,
 ) -> ToolPorts:
     """The ports of this process. Threads are started when first used."""
     output_folder = os.path.join(cache_dir, "output")
@@ -48,6 +56,8 @@ def open_ports(
         snapshots=Snapshots(documents),
         ledger=Ledger(),
         runner=Runner(output_folder),
+        sandbox=sandbox or Sandbox(os.path.join(cache_dir, "sandbox"), os.environ),
+        protected_paths=ProtectedPaths(os.path.expanduser("~"), protected),
         output_folder=output_folder,
         protected=protected,
         secret_variables=secret_variables,

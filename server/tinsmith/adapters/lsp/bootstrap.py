@@ -10,7 +10,7 @@ import sys
 from typing import Any, TypeGuard
 
 VERSION = "0.1.0"
-SCHEMA_HASH = "3128cd7d1b4d5c6b"
+SCHEMA_HASH = "1557f7588dbef0c0"
 """The first 16 hex digits of SHA-256 over the generated schema; a test pins it to wire.py."""
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
