@@ -89,6 +89,14 @@ class World:
     def environment(self, **more: str) -> dict[str, str]:
         return {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", **more}
 
+    def has(self, program: str, **environment: str) -> bool:
+        """Whether the user can run the program outside a sandbox."""
+        if shutil.which(program) is None:
+            return False
+        arguments = [*self.prefix(), program, "--version"]
+        told = subprocess.run(arguments, env=self.environment(**environment), capture_output=True, check=False)
+        return told.returncode == 0
+
     def run(self, *commands: str, timeout: float = 10, **environment: str) -> dict:
         """Run the commands in the sandbox, one after the other."""
         request = json.dumps({"world": str(self.root), "commands": commands, "timeout": timeout})
