@@ -10,8 +10,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # What only root can install; without it `make check` and `make test` say what they could not run.
 system:
-	command -v luacheck >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends lua-check)
-	command -v rg >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends ripgrep)
+	for program in luacheck rg bwrap; do command -v $$program >/dev/null || missing=1; done; test -z "$$missing" || \
+	  (apt-get update -qq && apt-get install -y -qq --no-install-recommends lua-check ripgrep bubblewrap)
 
 demo: $(VENV)/.demo
 	$(BIN)/tinsmith demo

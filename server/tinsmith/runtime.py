@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 from tinsmith.config.directories import Directories, find_directories
@@ -68,6 +69,7 @@ class Runtime:
         configured = settings.effective.settings
         web_search = tool_options(configured, "web_search")
         self._fetcher = WebFetcher(tool_options(configured, "web_fetch"))
+        self._sandbox = cache(lambda: _open_sandbox(directories))
         self.directories = directories
         self.settings = settings
         self.journal = journal
@@ -89,6 +91,7 @@ class Runtime:
                 diagnostics=diagnostics,
                 fetcher=self._fetcher,
                 searcher=Linkup(http, web_search, api_key),
+                sandbox=self._sandbox,
             ),
             locate=self._locate,
             redact=self._redact,
@@ -137,6 +140,10 @@ class Runtime:
                 known = ", ".join(INSPECTABLE)
                 raise SchemaError("invalidParams", f"Cannot inspect {what!r}; known: {known}.", data={"path": "what"})
 
+    async def sandbox_state(self) -> Any:
+        """What commands run in: `kind` (bubblewrap, landlock, none), and the `reason` when it is not the best."""
+        return await self.off_loop(lambda: self._sandbox().state())
+
     def context_window(self, conversation: Conversation) -> int:
         """The window of the model that the conversation would use now, in tokens; 0 when none is configured."""
         settings = self.settings.effective.settings
@@ -167,6 +174,12 @@ class Runtime:
 
     def _redact(self, text: str) -> str:
         return without_secrets(text, self._secret_variables())
+
+
+def _open_sandbox(directories: Directories) -> Any:
+    from tinsmith.proc.sandbox import Sandbox
+
+    return Sandbox(os.path.join(directories.cache, "sandbox"), os.environ)
 
 
 @asynccontextmanager

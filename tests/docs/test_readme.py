@@ -93,6 +93,8 @@ def test_the_settings_and_their_defaults():
     [
         ("read files", Access("look", "", _TOOL)),
         ("edit and create", Access("change", "", _TOOL)),
+        ("run a command that only reads", Access("run", "", CommandSubject("x", "/"), command_class="read")),
+        ("run a command without", Access("run", "", CommandSubject("x", "/"), is_unsandboxed=True)),
         ("run commands", Access("run", "", CommandSubject("x", "/"))),
         ("anything outside", Access("look", "", _TOOL, is_outside=True)),
         ("anything outside", Access("change", "", _TOOL, is_secret=True)),

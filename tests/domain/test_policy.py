@@ -2,7 +2,7 @@
 
 import pytest
 
-from tinsmith.domain.policy import Access, Rule, ToolSubject, decide, judge
+from tinsmith.domain.policy import Access, CommandPart, Rule, ToolSubject, decide, judge, rule_for
 from tinsmith.domain.role import ROLES, permits
 
 SUBJECT = ToolSubject("x", {})
@@ -57,6 +57,70 @@ def test_rules_deny_before_ask_before_allow(rules, word):
 
 def test_no_rule_lifts_a_refusal_of_the_mode():
     assert judge("read_only", access("run"), "bash", (rule("allow"),), "t") == "refuse"
+
+
+def command(*parts: CommandPart, **more) -> Access:
+    text = "; ".join(" ".join(part.argv) for part in parts)
+    return Access("run", "title", SUBJECT, text, parts=parts, **more)
+
+
+def part(text: str, command_class="unknown", *, is_plain=True) -> CommandPart:
+    return CommandPart(tuple(text.split()), command_class, is_plain)
+
+
+def prefix(text: str, effect="allow", **more) -> Rule:
+    return Rule("r", effect, "bash", text, "conversation", prefix=tuple(text.split()), **more)
+
+
+@pytest.mark.parametrize(
+    ("rules", "access", "word"),
+    [
+        ([prefix("git commit")], command(part("git commit -m x")), "run"),
+        ([prefix("git commit")], command(part("git push")), "ask"),
+        ([prefix("git commit")], command(part("git commit-tree")), "ask"),
+        ([prefix("make test")], command(part("make test"), part("tail -5", "read")), "run"),
+        ([prefix("make test")], command(part("cd x", "read"), part("make test")), "ask"),
+        ([prefix("make test")], command(part("make test"), part("make install")), "ask"),
+        ([prefix("make test"), prefix("make lint")], command(part("make test"), part("make lint")), "run"),
+        ([prefix("make test")], command(part("make test", is_plain=False)), "ask"),
+        ([prefix("git push")], command(part("git push --force", "destructive")), "ask"),
+        ([prefix("git push", command_class="destructive")], command(part("git push -f", "destructive")), "run"),
+        ([prefix("git push")], command(part("sudo git push", "privileged"), part("git push")), "ask"),
+        ([prefix("git push", "deny"), prefix("git")], command(part("ls", "read"), part("git push")), "refuse"),
+        ([prefix("git push", "deny")], command(part("git push", is_plain=False), command_class="network"), "refuse"),
+        ([prefix("git push", "ask"), prefix("git")], command(part("git push")), "ask"),
+        ([prefix("git")], command(part("git push"), is_unsandboxed=True), "ask"),
+        ([prefix("git", is_unsandboxed=True)], command(part("git push"), is_unsandboxed=True), "run"),
+        ([prefix("git", is_unsandboxed=True)], command(part("git push")), "run"),
+        ([prefix("git")], command(), "ask"),
+        ([prefix("git push", "deny")], command(command_class="read"), "ask"),
+        ([], command(part("ls", "read"), command_class="read"), "run"),
+    ],
+)
+def test_rules_by_their_first_words(rules, access, word):
+    assert judge("ask", access, "bash", tuple(rules), "t1") == word
+
+
+def test_what_is_outside_the_sandbox_asks_in_every_mode_but_the_one_that_refuses():
+    words = [decide(mode, command(part("ls", "read"), command_class="read", is_unsandboxed=True)) for mode in MODES]
+    assert words == ["refuse", "ask", "ask", "ask"]
+
+
+@pytest.mark.parametrize(
+    ("access", "text"),
+    [
+        (command(part("git commit -m x"), rule_prefix=("git", "commit")), "bash(git commit …)"),
+        (command(part("./run.sh --fast")), "bash(./run.sh --fast)"),
+        (command(part("npm ci"), rule_prefix=("npm", "ci"), is_unsandboxed=True), "bash(npm ci …) without the sandbox"),
+        (Access("change", "title", SUBJECT, "src/a.py"), "edit(src/a.py)"),
+    ],
+)
+def test_the_rule_that_remembers_an_answer_allows_the_same_again(access, text):
+    tool = text.partition("(")[0]
+    made = rule_for(access, tool, "turn", "t1")
+    assert made.text == text
+    assert judge("ask", access, tool, (made,), "t1") == "run"
+    assert judge("ask", access, tool, (made,), "t2") == "ask"
 
 
 TOOLS = (

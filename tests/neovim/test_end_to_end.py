@@ -11,7 +11,6 @@ import pytest
 
 from tinsmith.demo.server import ServerThread
 from tinsmith.llm.scripted import Call, ScriptedModel, Wait, reply
-from tinsmith.proc.identity import process_start
 
 from .conftest import Editor, eventually, hash_of
 
@@ -132,16 +131,28 @@ def test_a_command_changes_an_open_file_and_only_unsaved_text_stays(begin):
 
 def test_stop_stops_a_command_and_everything_it_started(begin):
     model, editor = begin(
-        reply(Call("bash", {"command": "sleep 1000 & echo $! > pid; wait"})), settings={"permission_mode": "full"}
+        reply(Call("bash", {"command": "sleep 1001 & touch begun; wait"})), settings={"permission_mode": "full"}
     )
     editor.command("Tinsmith ask Sleep")
-    pid_file = editor.workspace / "pid"
-    pid = int(eventually(lambda: pid_file.exists() and pid_file.read_text().strip()))
+    eventually((editor.workspace / "begun").exists)
+    assert sleepers(editor.workspace)
     stopping = editor.lua("vim.cmd('Tinsmith stop'); return require('tinsmith').status().state")
     assert stopping == "stopping"
     editor.wait_for_state("idle")
-    assert process_start(pid) is None
+    eventually(lambda: not sleepers(editor.workspace))
     assert len(model.requests) == 1
+
+
+def sleepers(workspace: Path) -> list[str]:
+    """The processes that sleep in the workspace, by their numbers out here."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"sleep\x001001" in (folder / "cmdline").read_bytes() and (folder / "cwd").readlink() == workspace:
+                found.append(folder.name)
+        except OSError:
+            continue
+    return found
 
 
 def test_after_a_crash_the_conversation_is_resumed(begin):

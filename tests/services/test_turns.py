@@ -321,7 +321,7 @@ class TestRules:
                 self.questions.append(question)
                 return PermissionAnswer("allow_conversation")
 
-        script = [reply(Call("bash", {"command": "true"})), reply("Done.")]
+        script = [reply(Call("bash", {"command": "make"})), reply("Done.")]
         person = Person()
         options = {"prompter": person, "overrides": {"permission_mode": "ask"}}
         async with open_house(ScriptedModel(script * 3), **options) as house:

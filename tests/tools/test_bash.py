@@ -8,10 +8,15 @@ import pytest
 from tests.tools.stage import Bench, Buffers
 
 from tinsmith.domain.errors import PolicyError
-from tinsmith.domain.policy import Access, CommandSubject
+from tinsmith.domain.policy import Access, CommandPart, CommandSubject
 from tinsmith.domain.redaction import MARK
 from tinsmith.tools.floor import check_floor
 from tinsmith.tools.ports import RESULT_CHARACTERS
+
+
+@pytest.fixture(autouse=True)
+def _without_sandbox(monkeypatch):
+    monkeypatch.setenv("TINSMITH_SANDBOX", "off")
 
 
 @pytest.fixture
@@ -59,17 +64,83 @@ async def test_a_cancel_says_so(bench):
     arguments = bench.decoded("bash", {"command": "trap '' TERM; echo begun; sleep 1000"})
     result = await bench.specs["bash"].run(arguments, scope)
     assert time.monotonic() - started < 2
-    assert (result.content, result.is_cancelled, result.mutation_state) == ("cancelled\nbegun\n", True, "unknown")
+    assert (result.content, result.is_cancelled, result.mutation_state) == (
+        "cancelled\nbegun\n",
+        True,
+        "unknown",
+    )
     assert bench.shown == ["begun\n"]
 
 
 async def test_the_gate_sees_the_exact_command(bench):
-    command = "echo 'a  b' \\\n  && true"
+    command = "git commit -m 'a  b' \\\n  -q"
     access = await bench.preview("bash", command=command)
+    argv = ("git", "commit", "-m", "a  b", "-q")
     assert access == Access(
-        "run", "Run echo 'a  b' \\ …", CommandSubject(command, str(bench.root)), command, is_outside=False
+        "run",
+        "Run without a sandbox: git commit -m 'a  b' \\ …",
+        CommandSubject(command, str(bench.root), "unknown", "none (switched off by TINSMITH_SANDBOX=off)"),
+        command,
+        command_class="unknown",
+        parts=(CommandPart(argv, "unknown", is_plain=True),),
+        rule_prefix=("git", "commit"),
     )
     assert (await bench.preview("bash", command="ls", cwd="/")).is_outside
+
+
+@pytest.mark.parametrize(
+    ("command", "command_class", "is_outside", "is_secret"),
+    [
+        ("ls -la | wc -l", "read", False, False),
+        ("cat src/../a.txt", "read", False, False),
+        ("cat /etc/hostname", "read", True, False),
+        ("cat ../x", "read", True, False),
+        ("cd .. && ls", "read", True, False),
+        ("cd; ls", "read", True, False),
+        ("ls $HOME", "read", True, False),
+        ("cat link/passwd", "read", True, False),
+        ("cat .env", "read", False, True),
+        ("cat certs/*.pem", "read", False, True),
+        ("cat ~/.ssh/id_rsa", "read", True, True),
+        ("touch new", "write_workspace", False, False),
+        ("curl x", "network", False, False),
+        ("rm x", "destructive", False, False),
+        ("sudo x", "privileged", False, False),
+        ("make", "unknown", False, False),
+    ],
+)
+async def test_what_the_gate_is_told_of_a_command(bench, command, command_class, is_outside, is_secret):
+    (bench.root / "link").symlink_to("/etc")
+    access = await bench.preview("bash", command=command)
+    assert (access.command_class, access.subject.command_class) == (command_class, command_class)
+    assert (access.is_outside, access.is_secret) == (is_outside, is_secret)
+
+
+async def test_a_program_of_the_workspace_is_no_program_of_the_system(bench, monkeypatch):
+    tools = bench.root / "bin"
+    tools.mkdir()
+    (tools / "ls").write_text("#!/bin/sh\necho evil\n")
+    (tools / "ls").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    assert (await bench.preview("bash", command="ls")).command_class == "unknown"
+    assert (await bench.preview("bash", command="cat x")).command_class == "read"
+    monkeypatch.setenv("PATH", f".:{os.environ['PATH']}")
+    assert (await bench.preview("bash", command="cat x")).command_class == "unknown"
+
+
+async def test_an_explorer_only_runs_what_reads(bench):
+    scope = bench.scope()
+    scope.role = "explorer"
+    spec = bench.specs["bash"]
+    assert (await spec.preview(bench.decoded("bash", {"command": "ls"}), scope)).command_class == "read"
+    for command in ("touch x", "make", "git log", "ls > x", "rm x", "ls $(ls)"):
+        with pytest.raises(PolicyError, match="only runs commands that read"):
+            await spec.preview(bench.decoded("bash", {"command": command}), scope)
+
+
+async def test_without_a_sandbox_there_is_none_to_leave(bench):
+    access = await bench.preview("bash", command="make", unsandboxed=True)
+    assert (access.is_unsandboxed, access.title) == (False, "Run without a sandbox: make")
 
 
 async def test_a_missing_directory_is_named(bench):

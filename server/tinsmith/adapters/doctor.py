@@ -29,6 +29,7 @@ async def _examine(workspace: str, overrides: dict[str, Any]) -> int:
                 _say(False, problem.text)
             _say(os.access(workspace, os.W_OK), f"workspace {workspace}")
             can_run = await _examine_model(runtime)
+            await _examine_sandbox(runtime)
     except AgentError as error:
         _say(False, error.message)
         return 1
@@ -75,11 +76,16 @@ async def _examine_server(runtime: Runtime) -> bool:
     return True
 
 
+async def _examine_sandbox(runtime: Runtime) -> None:
+    state = await runtime.sandbox_state()
+    way = "" if state.kind == "bubblewrap" else "; install bubblewrap and let users make namespaces for the best one"
+    _say(state.kind != "none", f"sandbox for commands: {state}{way}")
+
+
 def _programs() -> Generator[tuple[bool, str]]:
     for name, purpose in (("bash", "runs commands"), ("git", "finds the repository")):
         path = shutil.which(name)
         yield path is not None, f"{name} {purpose}: {path or 'not found; install it'}"
-    yield True, "commands run without a sandbox in this version; the permission mode decides what is asked"
 
 
 def _say(is_good: bool, text: str) -> None:  # noqa: FBT001  the mark in front of the line

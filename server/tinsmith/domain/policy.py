@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from tinsmith.domain.ids import new_id
+
 PermissionMode = Literal["read_only", "ask", "edits", "full"]
 Decision = Literal["run", "ask", "refuse"]
 Action = Literal["look", "remember", "change", "run", "web"]
@@ -11,6 +13,17 @@ Action = Literal["look", "remember", "change", "run", "web"]
 CommandClass = Literal["read", "write_workspace", "network", "destructive", "privileged", "unknown"]
 Scope = Literal["once", "turn", "conversation", "workspace", "user"]
 AnswerKind = Literal["allow", "deny", "cancelTurn"]
+
+
+class CommandPart(msgspec.Struct, frozen=True):
+    """One simple command of a script: its words, wrappers taken off, and what it may do.
+
+    `is_plain` says that every word is known, and that its script was understood, assigns nothing and redirects no file.
+    """
+
+    argv: tuple[str, ...]
+    command_class: CommandClass = "unknown"
+    is_plain: bool = False
 
 
 class FileDelta(msgspec.Struct, frozen=True):
@@ -25,11 +38,12 @@ class FileDelta(msgspec.Struct, frozen=True):
 
 
 class CommandSubject(msgspec.Struct, frozen=True, tag="command"):
-    """A shell command, exactly as it would run."""
+    """A shell command, exactly as it would run; `sandbox` says in what, and why when that is not the best."""
 
     command: str
     cwd: str
     command_class: CommandClass = "unknown"
+    sandbox: str = ""
 
 
 class EditSubject(msgspec.Struct, frozen=True, tag="edit"):
@@ -59,7 +73,8 @@ class Access(msgspec.Struct, frozen=True):
     """What a call wants, as the gate needs to know it.
 
     `target` is what a rule matches: the command for `run`, the path for `change` and
-    `look` (relative inside the workspace, absolute outside), the host for `web`.
+    `look` (relative inside the workspace, absolute outside), the host for `web`. A command that was understood has
+    `parts` too, which rules match by their first words; `rule_prefix` is what a new rule would name.
     """
 
     action: Action
@@ -69,11 +84,17 @@ class Access(msgspec.Struct, frozen=True):
     command_class: CommandClass = "unknown"
     is_outside: bool = False
     is_secret: bool = False
+    is_unsandboxed: bool = False
     paths: tuple[str, ...] = ()
+    parts: tuple[CommandPart, ...] = ()
+    rule_prefix: tuple[str, ...] = ()
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A remembered answer: `tool(target)`, for as long as `scope` lasts."""
+    """A remembered answer, for as long as `scope` lasts: to exactly `target`, or to commands that begin with `prefix`.
+
+    A prefix allows commands up to `command_class`, and outside the sandbox only when it was given there.
+    """
 
     rule_id: str
     effect: Literal["allow", "ask", "deny"]
@@ -81,18 +102,34 @@ class Rule(msgspec.Struct, frozen=True):
     target: str
     scope: Scope
     turn_id: str = ""
+    prefix: tuple[str, ...] = ()
+    command_class: CommandClass = "unknown"
+    is_unsandboxed: bool = False
 
     @property
     def text(self) -> str:
-        """The rule as a person reads it, such as `bash(make test)`."""
-        return f"{self.tool}({self.target})"
+        """The rule as a person reads it: `bash(make test …)` for a prefix, `bash(./run.sh)` for a whole command."""
+        words = f"{' '.join(self.prefix)} …" if self.prefix else self.target
+        return f"{self.tool}({words}){' without the sandbox' if self.is_unsandboxed else ''}"
 
-    def matches(self, tool: str, access: Access, turn_id: str) -> bool:
-        """Whether the rule speaks of this call; a rule of one turn is silent in every other."""
-        in_scope = self.scope != "turn" or self.turn_id == turn_id
-        return in_scope and self.tool == tool and self.target == access.target
+    def is_heard(self, tool: str, turn_id: str) -> bool:
+        """Whether the rule is about this tool now; a rule of one turn is silent in every other."""
+        return self.tool == tool and (self.scope != "turn" or self.turn_id == turn_id)
+
+    def touches(self, access: Access) -> bool:
+        """Whether it names the call, or any command of its script."""
+        if not self.prefix:
+            return self.target == access.target
+        return any(part.argv[: len(self.prefix)] == self.prefix for part in access.parts)
+
+    def covers(self, part: CommandPart) -> bool:
+        """Whether it allows this command of a script."""
+        is_named = bool(self.prefix) and part.argv[: len(self.prefix)] == self.prefix
+        is_milder = part.command_class not in _SEVERE or part.command_class == self.command_class
+        return is_named and part.is_plain and is_milder
 
 
+_SEVERE: frozenset[CommandClass] = frozenset({"destructive", "privileged"})
 _RUN, _ASK, _REFUSE = "run", "ask", "refuse"
 _MODES: tuple[PermissionMode, ...] = ("read_only", "ask", "edits", "full")
 _TABLE: dict[str, tuple[Decision, Decision, Decision, Decision]] = {
@@ -112,7 +149,7 @@ def decide(mode: PermissionMode, access: Access) -> Decision:
     row: str = access.action
     if access.action == "run" and access.command_class == "read":
         row = "run:read"
-    if access.is_outside or access.is_secret:
+    if access.is_outside or access.is_secret or access.is_unsandboxed:
         row = "outside"
     return _TABLE[row][_MODES.index(mode)]
 
@@ -127,12 +164,48 @@ def judge(mode: PermissionMode, access: Access, tool: str, rules: tuple[Rule, ..
     decision = decide(mode, access)
     if decision == "refuse":
         return decision
-    effects = {rule.effect for rule in rules if rule.matches(tool, access, turn_id)}
+    heard = [rule for rule in rules if rule.is_heard(tool, turn_id)]
+    effects = {rule.effect for rule in heard if rule.touches(access)}
     if "deny" in effects:
         return "refuse"
-    if "ask" in effects:
+    if "ask" in effects or (_is_opaque(access) and any(rule.prefix and rule.effect != "allow" for rule in heard)):
         return "ask"
-    return "run" if "allow" in effects else decision
+    is_allowed = _is_allowed(access, [rule for rule in heard if rule.effect == "allow"])
+    return "run" if is_allowed else decision
+
+
+def _is_opaque(access: Access) -> bool:
+    """A command of which nothing was understood may be what a rule forbids."""
+    return access.action == "run" and not access.parts
+
+
+def _is_allowed(access: Access, rules: list[Rule]) -> bool:
+    """By one rule for the whole call; or by rules for each command of it, where plain reading needs none."""
+    fitting = [rule for rule in rules if rule.is_unsandboxed or not access.is_unsandboxed]
+    if any(not rule.prefix and rule.target == access.target for rule in fitting):
+        return True
+    return any(rule.covers(part) for rule in fitting for part in access.parts) and all(
+        any(rule.covers(part) for rule in fitting) or _only_reads(part) for part in access.parts
+    )
+
+
+def _only_reads(part: CommandPart) -> bool:
+    return part.is_plain and part.command_class == "read" and part.argv[0] != "cd"
+
+
+def rule_for(access: Access, tool: str, scope: Scope, turn_id: str) -> Rule:
+    """The rule that remembers an allowed call."""
+    return Rule(
+        rule_id=new_id("r"),
+        effect="allow",
+        tool=tool,
+        target=access.target,
+        scope=scope,
+        turn_id=turn_id,
+        prefix=access.rule_prefix,
+        command_class=access.command_class,
+        is_unsandboxed=access.is_unsandboxed,
+    )
 
 
 class PermissionOption(msgspec.Struct, frozen=True):

@@ -13,10 +13,10 @@ from tinsmith.domain.policy import (
     PermissionAnswer,
     PermissionOption,
     PermissionQuestion,
-    Rule,
     Scope,
     judge,
     modes_that_run,
+    rule_for,
 )
 from tinsmith.domain.request import TurnRequest
 from tinsmith.domain.role import permits
@@ -73,7 +73,7 @@ async def _ask(request: TurnRequest, spec: ToolSpec, access: Access, call: CallR
     request.journal.publish(PermissionResolved(question.request_key, "allow" if is_allowed else "deny"))
     if option is not None and is_allowed:
         if option.scope != "once":
-            rule = Rule(new_id("r"), "allow", spec.name, access.target, option.scope, request.turn_id)
+            rule = rule_for(access, spec.name, option.scope, request.turn_id)
             await request.approvals.remember(request.conversation_id, rule)
         return
     if option is not None and option.kind == "cancelTurn":
@@ -82,7 +82,7 @@ async def _ask(request: TurnRequest, spec: ToolSpec, access: Access, call: CallR
 
 
 def _question(request: TurnRequest, spec: ToolSpec, access: Access, call: CallRecord) -> PermissionQuestion:
-    rule = f"{spec.name}({access.target})"
+    rule = rule_for(access, spec.name, "conversation", request.turn_id).text
     return PermissionQuestion(
         request_key=new_id("q"),
         conversation_id=request.conversation_id,

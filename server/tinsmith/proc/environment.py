@@ -25,3 +25,34 @@ def known_values(inherited: Mapping[str, str], secret_variables: Iterable[str] =
     names = KNOWN_SECRETS.union(secret_variables)
     values = {inherited[name] for name in names if is_distinctive(inherited.get(name, ""))}
     return tuple(sorted(values, key=lambda value: (-len(value), value)))
+
+
+_SOCKETS = frozenset(
+    {"SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY"}
+    | {"XDG_RUNTIME_DIR", "DOCKER_HOST", "NVIM", "NVIM_LISTEN_ADDRESS", "VSCODE_IPC_HOOK_CLI", "TMUX"}
+)
+"""Variables that name a way out of the sandbox, which is closed there."""
+_CACHES = {
+    "XDG_CACHE_HOME": "",
+    "PIP_CACHE_DIR": "pip",
+    "UV_CACHE_DIR": "uv",
+    "npm_config_cache": "npm",
+    "YARN_CACHE_FOLDER": "yarn",
+    "BUN_INSTALL_CACHE_DIR": "bun",
+    "DENO_DIR": "deno",
+    "GOCACHE": "go-build",
+    "GRADLE_USER_HOME": "gradle",
+    "CCACHE_DIR": "ccache",
+    "SCCACHE_DIR": "sccache",
+    "COMPOSER_CACHE_DIR": "composer",
+    "ZIG_GLOBAL_CACHE_DIR": "zig",
+    "MPLCONFIGDIR": "matplotlib",
+}
+"""Where package managers, compilers and libraries keep what they made, by folder below the sandbox's caches."""
+
+
+def sandbox_environment(environment: Mapping[str, str], caches: str, tmp: str) -> dict[str, str]:
+    """`environment` for a command in a sandbox: caches that can be written, `tmp`, nothing that names a socket."""
+    kept = {name: value for name, value in environment.items() if name not in _SOCKETS}
+    moved = {name: f"{caches}/{folder}".rstrip("/") for name, folder in _CACHES.items()}
+    return {**kept, **moved, "TMPDIR": tmp}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tinsmith.domain.errors import ToolError
+from tinsmith.proc.launch import Confinement, confined
 
 _LOOK_SECONDS = 0.05
 """How often a cancel is looked for."""
@@ -40,6 +41,7 @@ def execute(
     timeout: float,
     limit: int,
     check: Callable[[], None],
+    confinement: Confinement | None = None,
 ) -> Executed:
     """Run a program by its absolute path; at most `limit` bytes of its output are kept, then it is ended.
 
@@ -49,16 +51,18 @@ def execute(
     check()
     name = os.path.basename(arguments[0])
     try:
-        process = subprocess.Popen(
-            arguments,
-            cwd=cwd,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            pipesize=_PIPE_BYTES if hasattr(fcntl, "F_SETPIPE_SZ") else -1,
-        )
+        with confined(arguments, confinement) as (words, passed):
+            process = subprocess.Popen(
+                words,
+                cwd=cwd,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                pass_fds=passed,
+                pipesize=_PIPE_BYTES if hasattr(fcntl, "F_SETPIPE_SZ") else -1,
+            )
     except OSError as error:
         raise ToolError(
             "noProgram", f"{name} cannot be started in {cwd} ({error.strerror}). Ask the user about it."

@@ -22,6 +22,10 @@ _SOON = 2.0
 """Seconds within which process numbers cannot have gone round, so that only the newest need a look."""
 
 
+_LAST_OF_SANDBOX = 2
+"""In its process namespace: 1 is the init, 2 the shell that waits."""
+
+
 class _Facts(NamedTuple):
     parent: int
     group: int
@@ -32,17 +36,23 @@ class Family:
     """The processes of one command.
 
     `leader` is its shell: it leads a session, and must not be reaped before the last call here. `mark` is the name of
-    an environment variable that only this command's processes have.
+    an environment variable that only this command's processes have. When the command `has_init`, it lives in a
+    process namespace: the leader, the init and the shell that waits for the command are the sandbox's, not its own.
     """
 
-    def __init__(self, leader: int, mark: str) -> None:
+    def __init__(self, leader: int, mark: str, *, has_init: bool = False) -> None:
+        self.has_init = has_init
         self._leader = leader
         self._mark = mark.encode() + b"="
         self._since = time.monotonic()
         self._unmarked: set[int] = set()
 
+    def age(self) -> float:
+        """Seconds since the leader was started."""
+        return time.monotonic() - self._since
+
     def members(self) -> frozenset[int]:
-        """Who lives, without the leader.
+        """Who lives, without the leader and what else is the sandbox's.
 
         Who starts another and ends while we look hides it, so that nobody was found counts when nobody was started.
         """
@@ -66,11 +76,14 @@ class Family:
             children = {number for number, found in facts.items() if found.parent in members}
             grown = not children <= members
             members |= children
+        if self.has_init:
+            members = {number for number in members if _number_inside(number) > _LAST_OF_SANDBOX}
         return frozenset(members - {self._leader})
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the leader, its group and every member."""
-        for member in (-self._leader, *self.members()):
+        """Send a signal to the leader, its group and every member; the sandbox itself only ends by KILL."""
+        group = () if self.has_init and number != signal.SIGKILL else (-self._leader,)
+        for member in (*group, *self.members()):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(member, number)
 
@@ -119,6 +132,15 @@ def _facts(number: int) -> _Facts | None:
     except (OSError, ValueError):
         return None
     return None if state in (b"Z", b"X") else _Facts(int(parent), int(group), int(session))
+
+
+def _number_inside(number: int) -> int:
+    """The number of a process in its own namespace (proc(5), status); that of the dead is 0."""
+    try:
+        with open(f"/proc/{number}/status", "rb") as file:
+            return int(file.read().partition(b"NSpid:")[2].partition(b"\n")[0].split()[-1])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _listed_by_ps() -> dict[int, _Facts]:

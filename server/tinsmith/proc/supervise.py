@@ -8,7 +8,6 @@ import os
 import select
 import selectors
 import signal
-import subprocess
 import threading
 import time
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Self
 
 from tinsmith.domain.errors import ToolError
 from tinsmith.proc.family import Family
+from tinsmith.proc.launch import Confinement, Started, start
 from tinsmith.proc.output import Output, OutputCollector
 
 TERM_SECONDS = 1.0
@@ -26,6 +26,8 @@ _LINGER_SECONDS = 0.25
 """How long a finished command's children may go on writing, as the `tee` of a process substitution does."""
 _SETTLE_SECONDS = 0.05
 _IDLE_SECONDS = 0.2
+_STARTING_SECONDS = 0.1
+"""How long it may take until a command's own program runs in the sandbox."""
 _POLL_SECONDS = 0.01
 _CHUNK = 65_536
 
@@ -65,12 +67,13 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run: `text` is for `bash -c`, `cwd` absolute, `timeout` in seconds."""
+    """What to run: `text` is for `bash -c`, `cwd` absolute, `timeout` in seconds, `confinement` the sandbox."""
 
     text: str
     cwd: str
     environment: dict[str, str]
     timeout: float
+    confinement: Confinement | None = None
 
 
 class StopSignal:
@@ -101,22 +104,38 @@ class StopSignal:
 def supervise(command: Command, collector: OutputCollector, stop: StopSignal) -> Finished:
     """Run the command to its end, which comes at the latest two seconds after its time is up or `stop` is set.
 
-    Raises ToolError `noDirectory` or `noShell` when it cannot be started.
+    Raises ToolError `noDirectory`, `noShell` or `noSandbox` when it cannot be started.
     """
     if stop.is_set:
         return Finished(Cancelled(), collector.finish())
     mark = f"TINSMITH_CALL_{os.urandom(8).hex()}"
-    process, pipe = _start(command, mark)
-    family = Family(process.pid, mark)
+    environment = {**command.environment, "PWD": command.cwd, mark: "1"}
+    started = start(command.text, command.cwd, environment, command.confinement)
+    process = started.process
+    family = Family(process.pid, mark, has_init=started.status is not None)
     try:
-        with _Watch(process.pid, pipe, stop, collector) as watch:
+        with _Watch(started, stop, collector) as watch:
             outcome, leftovers, survivors = _follow(family, watch, command.timeout)
+            if started.status is not None:
+                process.kill()
             if watch.exited:
                 process.wait()
     finally:
         if process.returncode is None:
             family.send(signal.SIGKILL)
-    return Finished(outcome, collector.finish(), leftovers, survivors)
+    output = collector.finish()
+    if watch.failed_to_begin:
+        raise _no_sandbox(output)
+    return Finished(outcome, output, leftovers, survivors)
+
+
+def _no_sandbox(output: Output) -> ToolError:
+    said = output.text.strip().removeprefix("bwrap: ") or "it does not say why"
+    return ToolError(
+        "noSandbox",
+        f"The sandbox could not be made ({said}), so nothing was run. Call again with unsandboxed: true if the command "
+        "has to run; the user is asked.",
+    )
 
 
 def _follow(family: Family, watch: "_Watch", timeout: float) -> tuple[Outcome, int, int]:
@@ -126,7 +145,9 @@ def _follow(family: Family, watch: "_Watch", timeout: float) -> tuple[Outcome, i
         watch.step(deadline)
     linger = time.monotonic() + _LINGER_SECONDS
     while watch.exited and watch.is_open and not watch.is_stopped and time.monotonic() < linger:
-        watch.step(linger)
+        if family.has_init and not family.members():  # its init keeps the pipe open
+            break
+        watch.step(time.monotonic() + _POLL_SECONDS if family.has_init else linger)
     outcome = watch.exited or (Cancelled() if watch.is_stopped else TimedOut(timeout))
     leftovers = _settled(family, watch) if watch.exited else 0
     survivors = _end(family, watch) if leftovers or not watch.exited else 0
@@ -134,45 +155,24 @@ def _follow(family: Family, watch: "_Watch", timeout: float) -> tuple[Outcome, i
     return outcome, leftovers, survivors
 
 
-def _start(command: Command, mark: str) -> tuple[subprocess.Popen[bytes], int]:
-    read, write = os.pipe()
-    try:
-        process = subprocess.Popen(
-            ["bash", "-c", command.text],
-            cwd=command.cwd,
-            env={**command.environment, "PWD": command.cwd, mark: "1"},
-            stdin=subprocess.DEVNULL,
-            stdout=write,
-            stderr=write,
-            start_new_session=True,
-        )
-    except OSError as error:
-        os.close(read)
-        if not os.path.isdir(command.cwd):
-            raise ToolError(
-                "noDirectory", f"The directory {command.cwd} does not exist. Name another `cwd` or leave it out."
-            ) from error
-        raise ToolError("noShell", f"bash cannot be started ({error.strerror}). Ask the user about it.") from error
-    finally:
-        os.close(write)
-    os.set_blocking(read, False)
-    return process, read
-
-
 class _Watch:
     """The open ends of a running command: its output, its exit, the wish to stop."""
 
-    def __init__(self, leader: int, pipe: int, stop: StopSignal, collector: OutputCollector) -> None:
+    def __init__(self, started: Started, stop: StopSignal, collector: OutputCollector) -> None:
         self.exited: Exited | None = None
         self.is_stopped = False
         self.is_open = True
-        self._leader = leader
-        self._pipe = pipe
+        self.failed_to_begin = False
+        self._leader = started.process.pid
+        self._pipe = started.output
+        self._status = started.status
         self._collector = collector
         self._selector = selectors.DefaultSelector()
-        self._selector.register(pipe, selectors.EVENT_READ)
+        self._selector.register(self._pipe, selectors.EVENT_READ)
         self._selector.register(stop, selectors.EVENT_READ)
-        self._exit = os.pidfd_open(leader) if hasattr(os, "pidfd_open") else None
+        if self._status is not None:
+            self._selector.register(self._status, selectors.EVENT_READ)
+        self._exit = os.pidfd_open(self._leader) if hasattr(os, "pidfd_open") else None
         if self._exit is not None:
             self._selector.register(self._exit, selectors.EVENT_READ)
 
@@ -182,6 +182,8 @@ class _Watch:
     def __exit__(self, *_: object) -> None:
         self._selector.close()
         os.close(self._pipe)
+        if self._status is not None:
+            os.close(self._status)
         if self._exit is not None:
             os.close(self._exit)
 
@@ -194,11 +196,14 @@ class _Watch:
         for key, _ in ready:
             if key.fd == self._pipe:
                 self._read()
+            elif key.fd == self._status:
+                self._read_status()
             elif key.fd != self._exit:
                 self.is_stopped = True
                 self._selector.unregister(key.fileobj)
         if not self.exited and (found := os.waitid(os.P_PID, self._leader, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
             is_by_itself = found.si_code == os.CLD_EXITED
+            self.failed_to_begin = self._status is not None and is_by_itself and found.si_status == 1
             self.exited = Exited(found.si_status) if is_by_itself else Exited(128 + found.si_status, found.si_status)
             if self._exit is not None:
                 self._selector.unregister(self._exit)
@@ -209,6 +214,17 @@ class _Watch:
             if not self.is_open or not select.select([self._pipe], [], [], 0)[0]:
                 return
             self._read()
+
+    def _read_status(self) -> None:
+        """The exit code that the sandbox tells; without one, the end of the sandbox itself is awaited.
+
+        A shell tells of a signal by 128 and its number (bash(1), exit status); nothing else tells of it here.
+        """
+        told = os.read(self._status or 0, 16)
+        self._selector.unregister(self._status or 0)
+        if told.strip().isdigit():
+            code = int(told)
+            self.exited = Exited(code, code - 128 if 128 < code <= 128 + signal.SIGSYS else 0)
 
     def _read(self) -> None:
         chunk = os.read(self._pipe, _CHUNK)
@@ -228,7 +244,14 @@ def _settled(family: Family, watch: _Watch) -> int:
 
 
 def _end(family: Family, watch: _Watch) -> int:
-    """TERM, KILL, and in the end give up; how many are left then."""
+    """TERM, KILL, and in the end give up; how many are left then.
+
+    A sandbox in which nobody lives yet has nobody to ask: it is taken down before the command can begin. Who is
+    just being started may lose the TERM between two programs, and is told again.
+    """
+    is_deaf = family.has_init and family.age() < _STARTING_SECONDS
+    if family.has_init and not watch.exited and not family.members():
+        family.send(signal.SIGKILL)
     for number, seconds in ((signal.SIGTERM, TERM_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
         deadline = time.monotonic() + seconds
         family.send(number)
@@ -238,6 +261,9 @@ def _end(family: Family, watch: _Watch) -> int:
             watch.step(time.monotonic() + _POLL_SECONDS)
             if watch.exited and not family.members():
                 return 0
+            if is_deaf and number == signal.SIGTERM and family.age() > 2 * _STARTING_SECONDS:
+                family.send(number)
+                is_deaf = False
             if number == signal.SIGKILL:
                 family.send(number)
     return len(family.members()) + (watch.exited is None)

@@ -55,11 +55,13 @@ def builtin_tools(
     diagnostics: Diagnostics | None = None,
     fetcher: Fetcher | None = None,
     searcher: Searcher | None = None,
+    sandbox: Callable[[], Any] | None = None,
 ) -> tuple[ToolSpec, ...]:
     """The built-in tools in their fixed order. What they need to run is imported and made at the first call.
 
     `cache_dir` takes long command outputs; `secret_variables` gives the names of environment variables that hold
-    our keys; no edit or write may touch the `protected` directories. Without `fetcher` and `searcher` there is no web.
+    our keys; no edit or write may touch the `protected` directories. Without `fetcher` and `searcher` there is no web;
+    `sandbox` gives the one that commands run in.
     """
 
     @cache
@@ -74,6 +76,7 @@ def builtin_tools(
             diagnostics or NoDiagnostics(),
             fetcher or NoWeb(),
             searcher or NoWeb(),
+            sandbox and sandbox(),
         )
 
     return tuple(

@@ -35,11 +35,12 @@ class WriteArguments(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BashArguments(Struct, frozen=True, forbid_unknown_fields=True):
-    """A command, how long it may take in seconds, and where it runs."""
+    """A command, how long it may take in seconds, where it runs, and whether it needs to be free of the sandbox."""
 
     command: Annotated[str, Meta(min_length=1)]
     timeout_s: Annotated[float, Meta(gt=0, le=3600)] = 120
     cwd: str | None = None
+    unsandboxed: bool = False
 
 
 class WebSearchArguments(Struct, frozen=True, forbid_unknown_fields=True):

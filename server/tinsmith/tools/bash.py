@@ -2,16 +2,19 @@
 
 import os
 import signal
+from collections.abc import Sequence
 
 from tinsmith.domain.change import Refreshed
-from tinsmith.domain.errors import ToolError
+from tinsmith.domain.errors import PolicyError, ToolError
 from tinsmith.domain.policy import Access, CommandSubject
 from tinsmith.domain.tool import CallScope, ToolResult
 from tinsmith.proc.environment import child_environment
 from tinsmith.proc.supervise import Cancelled, Command, Exited, Finished, TimedOut
 from tinsmith.tools.arguments import BashArguments
+from tinsmith.tools.confine import notes_on, room_for
 from tinsmith.tools.floor import check_floor
 from tinsmith.tools.ports import ToolPorts
+from tinsmith.tools.study import study
 from tinsmith.workspace.paths import Place, has_file, printable
 
 _TITLE_CHARACTERS = 80
@@ -19,18 +22,36 @@ _NAMED_DOCUMENTS = 5
 
 
 async def preview(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> Access:
-    """The command as it would run. Raises PolicyError for what is never run."""
+    """The command as it would run. Raises PolicyError for what is never run, or never by this role."""
     place = await _directory(ports, arguments, scope)
     root, home = await ports.snapshots.off_loop(_resolved, scope.root)
     check_floor(arguments.command, place.path, root, home)
-    first, _, rest = arguments.command.strip().partition("\n")
-    is_cut = bool(rest) or len(first) > _TITLE_CHARACTERS
+    search_path = os.environ.get("PATH", os.defpath)
+    found = await ports.snapshots.off_loop(study, arguments.command, place.path, root, search_path)
+    if scope.role == "explorer" and found.command_class != "read":
+        raise PolicyError(
+            "toolDenied",
+            "An explorer only runs commands that read, such as ls, cat, grep, find or wc, and this one is of class "
+            f"{found.command_class}. Look another way, or report what should be run.",
+        )
+    state = await ports.snapshots.off_loop(ports.sandbox.state)
+    is_free = arguments.unsandboxed and state.kind != "none"
     return Access(
         action="run",
-        title=f"Run {first[:_TITLE_CHARACTERS]}{' …' if is_cut else ''}",
-        subject=CommandSubject(arguments.command, place.path),
+        title=_title(arguments.command, state.kind == "none", is_free),
+        subject=CommandSubject(
+            arguments.command,
+            place.path,
+            found.command_class,
+            "none, with network (the model asked to run without the sandbox)" if is_free else str(state),
+        ),
         target=arguments.command,
-        is_outside=place.is_outside,
+        command_class=found.command_class,
+        is_outside=place.is_outside or found.is_outside,
+        is_secret=found.is_secret,
+        is_unsandboxed=is_free,
+        parts=found.script.parts,
+        rule_prefix=found.script.rule_prefix,
     )
 
 
@@ -38,25 +59,37 @@ async def run(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> T
     """Run the command to its end, its time or a cancel."""
     place = await _directory(ports, arguments, scope)
     unsaved = ports.documents.unsaved()
+    environment = child_environment(os.environ, ports.secret_variables())
+    room = await room_for(ports, scope, place.path, environment, is_free=arguments.unsandboxed)
     command = Command(
         text=arguments.command,
         cwd=place.path,
-        environment=child_environment(os.environ, ports.secret_variables()),
+        environment=room.environment,
         timeout=arguments.timeout_s,
+        confinement=room.confinement,
     )
     finished = await ports.runner.run(command, cancel=scope.cancel, show=scope.output, secrets=ports.secrets)
+    notes = _noted(await notes_on(ports, room, finished)) + _process_notes(finished)
     refreshed = await ports.snapshots.refresh()
+    notes = _document_notes(unsaved, refreshed, scope.root) + notes
     outcome = finished.outcome
     has_ended = isinstance(outcome, Exited)
-    notes = _document_notes(unsaved, refreshed, scope.root) + _process_notes(finished)
     return ToolResult(
         f"{_outcome_line(finished)}\n{notes}{finished.output.text or '(no output)'}",
         ok=has_ended and outcome.code == 0,
         is_cancelled=isinstance(outcome, Cancelled),
         mutation_state="attempted" if has_ended else "unknown",
         error_code=_error_code(finished),
-        metadata={"exit": outcome.code} if has_ended else {},
+        metadata={"sandbox": room.sandbox, **({"exit": outcome.code} if has_ended else {})},
     )
+
+
+def _title(command: str, is_bare: bool, is_free: bool) -> str:  # noqa: FBT001  both are read off the sandbox
+    """What the person reads of it, always: a command outside a sandbox never looks like one inside."""
+    first, _, rest = command.strip().partition("\n")
+    is_cut = bool(rest) or len(first) > _TITLE_CHARACTERS
+    without = " without the sandbox, with network:" if is_free else " without a sandbox:" if is_bare else ""
+    return f"Run{without} {first[:_TITLE_CHARACTERS]}{' …' if is_cut else ''}"
 
 
 async def _directory(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> Place:
@@ -123,4 +156,8 @@ def _process_notes(finished: Finished) -> str:
     if finished.output.spilled:
         whole = "whole output" if finished.output.is_spilled_whole else "beginning of the output"
         notes.append(f"the {whole} is in {finished.output.spilled}; read it in pages")
+    return _noted(notes)
+
+
+def _noted(notes: Sequence[str]) -> str:
     return "".join(f"note: {note}\n" for note in notes)

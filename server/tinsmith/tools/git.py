@@ -48,7 +48,7 @@ async def run(ports: ToolPorts, arguments: GitArguments, scope: CallScope) -> To
     """Run the command; what stands in secret files is shown only when they were named."""
     plan = await ports.snapshots.off_loop(_plan, arguments, scope.root, await _places(ports, arguments, scope))
     done = await ports.snapshots.off_loop(
-        run_git, plan.repository, plan.command, cancel=scope.cancel, limit=_READ_BYTES
+        run_git, plan.repository, plan.command, cancel=scope.cancel, limit=_READ_BYTES, sandbox=ports.sandbox
     )
     text = done.output.decode("utf-8", "replace")
     text = await ports.snapshots.off_loop(lambda: ports.redact(text if plan.is_secret else without_secret_hunks(text)))

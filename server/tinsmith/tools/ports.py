@@ -9,10 +9,12 @@ from tinsmith.domain.redaction import may_span_lines, redact
 from tinsmith.domain.tool import CallScope
 from tinsmith.proc.environment import known_values
 from tinsmith.proc.runner import Runner
+from tinsmith.proc.sandbox import Sandbox
 from tinsmith.workspace.diff import LineRange
 from tinsmith.workspace.ledger import Ledger
 from tinsmith.workspace.listing import Listings
 from tinsmith.workspace.paths import Place, locate, unfiled
+from tinsmith.workspace.protected import ProtectedPaths
 from tinsmith.workspace.snapshots import Snapshots
 from tinsmith.workspace.text import lines_of
 
@@ -29,6 +31,8 @@ class ToolPorts:
     ledger: Ledger
     listings: Listings
     runner: Runner
+    sandbox: Sandbox
+    protected_paths: ProtectedPaths
     output_folder: str
     protected: tuple[str, ...]
     secret_variables: Callable[[], frozenset[str]]
@@ -77,6 +81,7 @@ def open_ports(
     diagnostics: Diagnostics,
     fetcher: Fetcher,
     searcher: Searcher,
+    sandbox: Sandbox | None = None,
 ) -> ToolPorts:
     """The ports of this process. Threads are started when first used."""
     output_folder = os.path.join(cache_dir, "output")
@@ -86,6 +91,8 @@ def open_ports(
         ledger=Ledger(),
         listings=Listings(),
         runner=Runner(output_folder),
+        sandbox=sandbox or Sandbox(os.path.join(cache_dir, "sandbox"), os.environ),
+        protected_paths=ProtectedPaths(os.path.expanduser("~"), protected),
         output_folder=output_folder,
         protected=protected,
         secret_variables=secret_variables,

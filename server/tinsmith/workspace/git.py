@@ -12,7 +12,10 @@ from contextlib import contextmanager
 
 from tinsmith.domain.cancel import CancelToken
 from tinsmith.domain.errors import ToolError
+from tinsmith.proc.bubblewrap import Grants
 from tinsmith.proc.execute import Executed, execute
+from tinsmith.proc.launch import Confinement
+from tinsmith.proc.sandbox import Sandbox
 from tinsmith.workspace.paths import is_within
 from tinsmith.workspace.repository import Repository, Setting, read_settings, settings_of
 
@@ -71,11 +74,13 @@ def run_git(
     *,
     cancel: CancelToken,
     limit: int,
+    sandbox: Sandbox,
     folder: str = "",
     inherited: Mapping[str, str] = os.environ,
 ) -> Executed:
     """Run a git command that was checked to be one that only looks, in `folder` or the repository's root. Blocking.
 
+    Where there is a sandbox it can write nothing but its own git directory, and reach nobody.
     Raises ToolError `noProgram`, `timedOut`, `noRepository`, Cancelled. Other failures are in the exit code.
     """
     environment = _environment(inherited, repository.root)
@@ -91,12 +96,22 @@ def run_git(
                 timeout=TIMEOUT,
                 limit=limit,
                 check=cancel.check,
+                confinement=_confinement(repository, git_dir, program, sandbox, folder or repository.root),
             )
     except OSError as error:
         raise ToolError(
             "noRepository", f"The repository of {repository.root} cannot be read ({error.strerror}). Ask the user."
         ) from error
     return Executed(done.code, done.output, done.errors.replace(os.fsencode(git_dir), b".git"), done.is_cut)
+
+
+def _confinement(
+    repository: Repository, git_dir: str, program: str, sandbox: Sandbox, folder: str
+) -> Confinement | None:
+    tmp = os.path.join(git_dir, "tmp")
+    os.mkdir(tmp)
+    looked_at = dict.fromkeys((repository.root, repository.common_dir, repository.git_dir, program))
+    return sandbox.confine(Grants(git_dir, git_dir, tmp, frozen=tuple(looked_at)), folder)
 
 
 def _environment(inherited: Mapping[str, str], root: str) -> dict[str, str]:

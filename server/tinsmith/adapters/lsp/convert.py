@@ -267,8 +267,8 @@ def _subject(
     subject: policy.Subject,
 ) -> wire.CommandSubject | wire.EditSubject | wire.NetworkSubject | wire.ToolSubject:
     match subject:
-        case policy.CommandSubject(command, cwd, command_class):
-            return wire.CommandSubject(command, cwd, command_class)
+        case policy.CommandSubject(command, cwd, command_class, sandbox):
+            return wire.CommandSubject(command, cwd, command_class, sandbox)
         case policy.EditSubject(files, diff):
             return wire.EditSubject(_file_diffs(files), diff)
         case policy.NetworkSubject(host):

@@ -218,8 +218,8 @@ class Editor:
 
 def _shown(subject: Subject) -> str:
     match subject:
-        case CommandSubject(command):
-            return command
+        case CommandSubject(command, sandbox=sandbox):
+            return f"{command}\n\nsandbox: {sandbox}" if sandbox else command
         case EditSubject(_, diff):
             return diff
         case NetworkSubject(host):

@@ -250,6 +250,7 @@ class CommandSubject(Wire, frozen=True, tag_field="type", tag="command"):
     command: str
     cwd: str
     class_: str = msgspec.field(name="class", default="unknown")
+    sandbox: str = ""
 
 
 class EditSubject(Wire, frozen=True, tag_field="type", tag="edit"):

@@ -12,7 +12,11 @@ local OUTCOMES = { allow = "✓ allowed", deny = "✗ denied", cancelled = "■ 
 local function subject_lines(subject)
   if subject.type == "command" then
     local lines = vim.split(subject.command, "\n", { plain = true })
-    return vim.list_extend(lines, { "", "in " .. subject.cwd })
+    vim.list_extend(lines, { "", "in " .. subject.cwd })
+    if (subject.sandbox or "") ~= "" then
+      lines[#lines + 1] = ("sandbox: %s · class: %s"):format(subject.sandbox, subject.class or "unknown")
+    end
+    return lines
   elseif subject.type == "edit" then
     return vim.split((subject.diff:gsub("\r", ""):gsub("\n$", "")), "\n", { plain = true })
   elseif subject.type == "network" then
