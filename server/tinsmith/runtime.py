@@ -40,7 +40,7 @@ STOP_TIMEOUT = 2.5
 """Seconds that running turns have to write their end before the store is closed."""
 
 Result = TypeVar("Result")
-INSPECTABLE = ("messages", "context")
+INSPECTABLE = ("messages", "context", "server")
 
 
 class Runtime:
@@ -129,8 +129,11 @@ class Runtime:
         await self.off_loop(self._http.warm)
 
     async def inspect(self, what: str, conversation_id: str) -> Any:
-        """A named view of a conversation. Raises SchemaError for an unknown name or conversation."""
+        """A named view of a conversation or of this process. Raises SchemaError for an unknown name or conversation."""
         match what:
+            case "server":
+                state = await self.sandbox_state()
+                return inspection.server_view(self.directories, {"kind": state.kind, "reason": state.reason})
             case "messages":
                 conversation = self.conversations.get(conversation_id)
                 return inspection.messages_view(conversation, self.conversations.transcript(conversation_id))

@@ -64,7 +64,7 @@ def test_the_command_completes(editor: Editor) -> None:
         return editor.lua("return vim.fn.getcompletion(..., 'cmdline')", line)
 
     assert complete("Tinsmith st") == ["steer", "stop"]
-    assert complete("Tinsmith inspect ") == ["context", "messages", "config"]
+    assert complete("Tinsmith inspect ") == ["context", "messages", "config", "server"]
     assert complete("Tinsmith stop ") == []
     assert complete("'<,'>Tinsmith as") == ["ask"]
 

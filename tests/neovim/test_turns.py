@@ -222,7 +222,7 @@ def test_a_conversation_in_the_background_goes_on(editor: Editor, peer: Peer, tu
     eventually(lambda: editor.lua(first))
 
 
-@pytest.mark.parametrize("what", ["", "context", "messages", "config"])
+@pytest.mark.parametrize("what", ["", "context", "messages", "config", "server"])
 def test_inspect_shows_a_view(editor: Editor, peer: Peer, turn: str, what: str) -> None:
     editor.command(f"Tinsmith inspect {what}")
     eventually(lambda: editor.nvim.current.buffer.name, f"tinsmith://inspect/{what or 'context'}".__eq__)
@@ -244,7 +244,7 @@ def test_inspect_shows_a_view(editor: Editor, peer: Peer, turn: str, what: str) 
     [
         ("Tinsmith what is this", "is no subcommand; there are approve, ask, deny"),
         ("Tinsmith load", "load needs the id of a conversation"),
-        ("Tinsmith inspect nonsense", 'inspect takes context, messages, config, not "nonsense"'),
+        ("Tinsmith inspect nonsense", 'inspect takes context, messages, config, server, not "nonsense"'),
         ("Tinsmith stop it", 'stop takes nothing, not "it"'),
     ],
 )

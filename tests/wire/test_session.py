@@ -161,7 +161,7 @@ async def test_configuration_is_set_and_unset_and_survives_a_restart(connect):
 async def test_inspect_shows_what_the_model_will_see(connect, workspace):
     (workspace / "a.py").write_text("x = 1\n")
     async with scripted(reply("Look.", Call("read", {"path": "a.py"})), "Seen.") as provider:
-        client = await connect(provider.base_url)
+        client = await connect(provider.base_url, environment={"TINSMITH_SANDBOX": "off"})
         ended = await client.turn("what is a?")
         context = await client.request("agent/inspect", {"what": "context", "conversationId": ended["conversationId"]})
         kinds = [part["kind"] for part in context["parts"]]
@@ -169,6 +169,9 @@ async def test_inspect_shows_what_the_model_will_see(connect, workspace):
         assert context["tokens"] == sum(part["tokens"] for part in context["parts"]) > 0
         messages = await client.request("agent/inspect", {"what": "messages"})
         assert [each["kind"] for each in messages["messages"]] == ["user", "assistant", "toolResult", "assistant"]
+        server = await client.request("agent/inspect", {"what": "server"})
+        assert (server["pid"], server["directories"]["data"]) == (client.process.pid, str(client.home / "data"))
+        assert server["sandbox"] == {"kind": "none", "reason": "switched off by TINSMITH_SANDBOX=off"}
         with pytest.raises(RpcError, match="Cannot inspect 'nothing'"):
             await client.request("agent/inspect", {"what": "nothing"})
 

@@ -1,10 +1,13 @@
 """What the model will see next, and what is stored: views for people. Pure, but for the values handed in."""
 
+import os
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
+from tinsmith import __version__
+from tinsmith.config.directories import Directories
 from tinsmith.domain.conversation import Conversation
 from tinsmith.domain.message import AssistantMessage, Message, TextPart, ToolMessage, UserMessage
 from tinsmith.domain.request import TurnRequest
@@ -53,6 +56,16 @@ def view_of(request: TurnRequest) -> View:
         turn_id=request.turn_id,
         can_recall=False,
     )
+
+
+def server_view(directories: Directories, sandbox: dict[str, str]) -> dict[str, Any]:
+    """What this process is, where it keeps its things, and what commands run in."""
+    return {
+        "version": __version__,
+        "pid": os.getpid(),
+        "directories": asdict(directories),
+        "sandbox": sandbox,
+    }
 
 
 class StoredMessage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

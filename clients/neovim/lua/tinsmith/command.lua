@@ -72,7 +72,7 @@ local subcommands = {
     run = function(what)
       api().inspect(what ~= "" and what or nil)
     end,
-    choices = { "context", "messages", "config" },
+    choices = { "context", "messages", "config", "server" },
   },
   restart = {
     run = function()
