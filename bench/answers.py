@@ -1,8 +1,8 @@
 """What the scripted provider says, as bytes made beforehand. Pure.
 
 The newest `bench:PLAN:COUNT` in a request names the answer: `text` (COUNT deltas), `read` and `bash` (COUNT rounds of
-one call each, then text), `sleep` (one call of bash that sleeps for COUNT seconds, then text), `paced` (COUNT deltas
-whose text is the time they were sent at) or `silent` (three deltas, then nothing).
+one call each, then text), `sleep` and `flood` (one call of bash that sleeps for COUNT seconds or writes COUNT MB, then
+text), `paced` (COUNT deltas whose text is the time they were sent at) or `silent` (three deltas, then nothing).
 """
 
 import json
@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import Any, Literal, NamedTuple, cast
 
-Kind = Literal["text", "read", "bash", "sleep", "paced", "silent"]
+Kind = Literal["text", "read", "bash", "sleep", "flood", "paced", "silent"]
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 BLOCK = 64
@@ -42,7 +42,7 @@ def blocks_of(plan: Plan) -> tuple[bytes, ...]:
     match plan:
         case Plan("read" | "bash", number, rounds) if rounds < number:
             events = _call(plan)
-        case Plan("sleep", rounds=0):
+        case Plan("sleep" | "flood", rounds=0):
             events = _call(plan)
         case Plan("paced"):
             return (HEAD + _delta({"role": "assistant", "content": ""}),)
@@ -80,6 +80,7 @@ def _call(plan: Plan) -> list[bytes]:
         "read": ("read", {"path": f"f{plan.rounds % READABLE_FILES}.txt"}),
         "bash": ("bash", {"command": f"true {plan.rounds}"}),
         "sleep": ("bash", {"command": f"sleep {plan.number}", "timeout_s": 3600}),
+        "flood": ("bash", {"command": f"yes | head -c {plan.number}000000", "timeout_s": 3600}),
     }[plan.kind]
     opened = {"index": 0, "id": f"call_{plan.rounds}", "type": "function", "function": {"name": name, "arguments": ""}}
     filled = {"index": 0, "function": {"arguments": json.dumps(arguments)}}

@@ -145,6 +145,10 @@ class Client:
                     return frame
             self._read()
 
+    def has_come(self, is_wanted: Callable[[bytes], bool]) -> bool:
+        """Whether a wanted frame is among those of the turn so far."""
+        return any(is_wanted(frame.body) for frame in self._turn)
+
     def notify(self, method: str, parameters: Any) -> None:
         """Send a notification."""
         self._send({"jsonrpc": "2.0", "method": method, "params": parameters})

@@ -15,6 +15,17 @@ def resident(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE / 1e6
 
 
+def forget_peak(pid: int) -> None:
+    """From now on `peak` counts anew (proc(5), clear_refs)."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def peak(pid: int) -> float:
+    """The most resident memory since it was forgotten, in MB (10^6 bytes)."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
+
+
 def processor_seconds(pid: int) -> float:
     """Processor time of the process's living threads, finer than the clock ticks of `stat`."""
     total = 0

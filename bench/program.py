@@ -33,11 +33,13 @@ class Repeats(NamedTuple):
     relays: int
     cancels: int
     searches: int = 0
+    flood: int = 0
+    """Megabytes."""
 
 
 STREAMS = 10
-FULL = Repeats(starts=15, prompts=40, tools=8, relays=5, cancels=12, searches=10)
-SHORT = Repeats(starts=4, prompts=10, tools=2, relays=1, cancels=3, searches=3)
+FULL = Repeats(starts=15, prompts=40, tools=8, relays=5, cancels=12, searches=10, flood=1_000)
+SHORT = Repeats(starts=4, prompts=10, tools=2, relays=1, cancels=3, searches=3, flood=1_000)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -51,6 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         python, place = environment / "bin" / "python", server.workspace.parent
         samples = measured[server.name], measured[floor.name]
         measure_searches(python, place, server.environment, repeats.searches, *samples)
+        measure_commands(server, provider, repeats, samples[0])
         facts = check_facts(server, measured[server.name])
     say(f"Python {platform.python_version()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
     say(table(measured[server.name], measured[floor.name]))
@@ -79,6 +82,7 @@ def stage(environment: Path) -> Generator[tuple[Agent, Agent, Provider]]:
             "HOME": str(home),
             **{f"TINSMITH_{kind.upper()}_DIR": str(home / kind) for kind in ("data", "config", "cache")},
             "BENCH_BASE_URL": provider.base_url,
+            "TINSMITH_SANDBOX": "off",  # the floor has none either
         }
         binaries = environment / "bin"
         server = Agent("tinsmith", (str(binaries / "tinsmith"), "serve"), variables, workspace)
@@ -111,3 +115,16 @@ def measure(python: Path, agents: Sequence[Agent], provider: Provider, repeats: 
             for _, session in product(range(count), sessions):
                 scenario(session)
     return measured
+
+
+def measure_commands(server: Agent, provider: Provider, repeats: Repeats, samples: Samples) -> None:
+    """What the floor has no like of: commands in the sandbox, and one that writes without an end."""
+    environment = {name: value for name, value in server.environment.items() if name != "TINSMITH_SANDBOX"}
+    confined: Samples = defaultdict(list)
+    with Session(server._replace(environment=environment), provider, confined) as session:
+        for _ in range(repeats.tools):
+            scenarios.bash_rounds(session)
+        scenarios.flood(session, repeats.flood)
+    samples["confined bash round"] = confined["bash round"]
+    for name in ("flood, ping", "flood, memory"):
+        samples[name] = confined[name]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from bench.client import Agent, Client, Frame, is_event
-from bench.process import processes_with, processor_seconds, resident, settle, wait_for_process
+from bench.process import forget_peak, peak, processes_with, processor_seconds, resident, settle, wait_for_process
 from bench.provider import Provider
 
 Samples = defaultdict[str, list[float]]
@@ -159,6 +159,22 @@ def cancel_command(session: Session) -> None:
     session.samples["processes left"].append(len(processes_with(str(seconds))))
     session.samples["cancel, command"].append(_ms(asked, turn.ended_at))
     session.provider.take()
+
+
+def flood(session: Session, megabytes: int) -> None:
+    """A command that writes as fast as it can; meanwhile the server is asked something small again and again."""
+    session.request("agent/conversationList", {})
+    before = resident(session.pid)
+    forget_peak(session.pid)
+    session.begin(f"bench:flood:{megabytes}")
+    has_ended = is_event(b"turnEnded")
+    while not session.has_come(has_ended):
+        asked = time.monotonic_ns()
+        _, answered = session.request("agent/conversationList", {})
+        session.samples["flood, ping"].append(_ms(asked, answered))
+        time.sleep(PAUSE)
+    session.samples["flood, memory"].append(peak(session.pid) - before)
+    session.provider.take(2)
 
 
 def growth(memory: Sequence[float]) -> float:
