@@ -47,10 +47,9 @@ async def run(ports: ToolPorts, arguments: SymbolsArguments, scope: CallScope) -
 
 
 def _search(listings: Listings, arguments: SymbolsArguments, scope: CallScope, buffers: dict[str, str]) -> Found:
-    sources = Sources(scope.root, buffers)
     root = os.path.realpath(scope.root)
-    paths = [*listings.look(root, root, scope.cancel.check).files, *sources.unsaved_files()]
-    return search_symbols(sources, paths, arguments.query, arguments.kind, cancel=scope.cancel)
+    listing = listings.look(root, root, scope.cancel.check)
+    return search_symbols(Sources(scope.root, buffers), listing, arguments.query, arguments.kind, scope.cancel)
 
 
 def _row(hit: Hit) -> str:
@@ -64,7 +63,8 @@ def _notes(found: Found, shown: int) -> str:
     if len(found.hits) > shown:
         notes += f"[{len(found.hits) - shown:,} more; ask for a longer name, a container or a kind]\n"
     if found.left:
-        notes += f"[out of time: {found.left:,} of {found.files:,} files were not looked at]\n"
+        looked = f"{found.files - found.left:,} of {found.files:,} files that hold the name"
+        notes += f"[looked into the likeliest {looked}; ask for a longer name]\n"
     if found.by_lines:
         notes += f"[by the look of lines, some may be missing: {', '.join(found.by_lines)}]\n"
     return notes

@@ -52,6 +52,29 @@ def search(
     return found
 
 
+def holding(
+    listing: Listing,
+    files: Sequence[str],
+    matcher: Matcher,
+    check: Callable[[], None],
+    *,
+    ripgrep: str | None,
+) -> set[str]:
+    """Those of the files on disk where something is found. As `search`, but a file is left at its first match."""
+    found = None
+    if ripgrep and matcher.ripgrep and len(files) >= _WORTH_A_PROCESS:
+        found = _by_ripgrep(ripgrep, listing, files, matcher, check)
+    if found is not None:
+        return set(found)
+    held: set[str] = set()
+    for path in files:
+        check()
+        content = content_of_file(os.path.join(listing.folder, path))
+        if content is not None and next(matching_lines(ready(content, matcher), matcher), None):
+            held.add(path)
+    return held
+
+
 def find_ripgrep(root: str) -> str | None:
     """The `rg` on the PATH, when it is new enough and the workspace did not bring it."""
     found = shutil.which("rg")

@@ -25,6 +25,11 @@ class Sources:
             if path.startswith(each.rstrip(os.sep) + os.sep)
         }
 
+    @property
+    def opened(self) -> Mapping[str, str]:
+        """The texts of the open documents below the root, by relative path."""
+        return self._buffers
+
     def unsaved_files(self) -> list[str]:
         """Open documents that have no file yet."""
         return sorted(path for path in self._buffers if not os.path.lexists(os.path.join(self.root, path)))
