@@ -12,7 +12,7 @@ from tinsmith.config.directories import Directories, find_directories
 from tinsmith.domain.conversation import Conversation
 from tinsmith.domain.errors import AgentError, SchemaError
 from tinsmith.domain.ids import new_id
-from tinsmith.domain.ports import Diagnostics, Documents, Model, Prompter
+from tinsmith.domain.ports import Diagnostics, Documents, Model, Prompter, Symbols
 from tinsmith.llm.chat_completions import ChatCompletions
 from tinsmith.net.fetch import WebFetcher
 from tinsmith.net.http import HttpClient
@@ -59,6 +59,7 @@ class Runtime:
         documents: Documents,
         prompter: Prompter,
         diagnostics: Diagnostics | None,
+        symbols: Symbols | None,
     ) -> None:
         self._tasks = tasks
         self._running: set[asyncio.Task[Any]] = set()
@@ -87,6 +88,7 @@ class Runtime:
                 secret_variables=self._secret_variables,
                 protected=(directories.data, directories.config),
                 diagnostics=diagnostics,
+                symbols=symbols,
                 fetcher=self._fetcher,
                 searcher=Linkup(http, web_search, api_key),
             ),
@@ -175,6 +177,7 @@ async def open_runtime(
     documents: Documents,
     prompter: Prompter,
     diagnostics: Diagnostics | None = None,
+    symbols: Symbols | None = None,
     epoch: str = "",
     editor_settings: Any = None,
     overrides: dict[str, Any] | None = None,
@@ -214,6 +217,7 @@ async def open_runtime(
                 documents=documents,
                 prompter=prompter,
                 diagnostics=diagnostics,
+                symbols=symbols,
             )
             try:
                 yield runtime

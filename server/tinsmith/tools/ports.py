@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tinsmith.domain.ports import Diagnostics, Documents, Fetcher, Searcher
+from tinsmith.domain.ports import Diagnostics, Documents, Fetcher, Searcher, Symbols
 from tinsmith.domain.redaction import may_span_lines, redact
 from tinsmith.domain.tool import CallScope
 from tinsmith.proc.environment import known_values
@@ -18,6 +18,8 @@ from tinsmith.workspace.text import lines_of
 
 RESULT_CHARACTERS = 20_000
 """Bound of a result that the model sees."""
+EDITOR_WAIT = 0.5
+"""Seconds in which the editor's language servers may tell a symbol before we look ourselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class ToolPorts:
     protected: tuple[str, ...]
     secret_variables: Callable[[], frozenset[str]]
     diagnostics: Diagnostics
+    symbols: Symbols
     fetcher: Fetcher
     searcher: Searcher
 
@@ -73,6 +76,7 @@ def open_ports(
     secret_variables: Callable[[], frozenset[str]],
     protected: tuple[str, ...],
     diagnostics: Diagnostics,
+    symbols: Symbols,
     fetcher: Fetcher,
     searcher: Searcher,
 ) -> ToolPorts:
@@ -88,6 +92,7 @@ def open_ports(
         protected=protected,
         secret_variables=secret_variables,
         diagnostics=diagnostics,
+        symbols=symbols,
         fetcher=fetcher,
         searcher=searcher,
     )

@@ -4,13 +4,14 @@ The text search says which files hold the name; of very many, those that seem to
 as many as a budget allows.
 """
 
+import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tinsmith.domain.cancel import CancelToken
-from tinsmith.workspace.found import Symbol
+from tinsmith.domain.symbol import PlacedSymbol, Symbol
 from tinsmith.workspace.languages import is_test, language_of
 from tinsmith.workspace.listing import Listing
 from tinsmith.workspace.paths import is_secret
@@ -19,6 +20,7 @@ from tinsmith.workspace.ranking import by_name
 from tinsmith.workspace.search import find_ripgrep, holding
 from tinsmith.workspace.sources import Sources
 from tinsmith.workspace.symbols import find_symbols, has_symbols
+from tinsmith.workspace.text import lines_of
 
 PARSED_CHARACTERS = 400_000
 """Looked into for one search in any case; the grammars take some 80 ms for so much."""
@@ -30,18 +32,12 @@ _CLOSE_LOOKS = 1_000
 """Files, the likeliest by their names, that are read to see whether they define something that begins like the name."""
 _READ_FASTER = 3
 """Reading one file in so many takes no longer than ripgrep takes for all."""
+_MOST_TOLD = 1_000
 _QUALIFIED = re.compile(r"(?:(.+?)(?:::|[.#:]))?([^.:#]+)")
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])|[^\W_]+")
 _LATER = {"declaration": 1, "variable": 1, "heading": 2}
 """Kinds that are seldom meant when there is another of the same name."""
 _ALSO = {"function": {"function", "method", "declaration"}, "class": {"class", "struct"}}
-
-
-class Hit(NamedTuple):
-    """A symbol and the file, relative to the folder, that defines it."""
-
-    path: str
-    symbol: Symbol
 
 
 class Found(NamedTuple):
@@ -50,7 +46,7 @@ class Found(NamedTuple):
     Of the languages `by_lines` no grammar is here.
     """
 
-    hits: tuple[Hit, ...]
+    hits: tuple[PlacedSymbol, ...]
     files: int
     left: int
     by_lines: tuple[str, ...]
@@ -61,7 +57,7 @@ class _Query(NamedTuple):
     name: str
     kinds: set[str] | None
 
-    def rank(self, hit: Hit) -> tuple[int, int, bool] | None:
+    def rank(self, hit: PlacedSymbol) -> tuple[int, int, bool] | None:
         """Less is better; None for what is not asked for."""
         symbol = hit.symbol
         closeness = _closeness(symbol.name, self.name)
@@ -71,15 +67,24 @@ class _Query(NamedTuple):
         return closeness, _LATER.get(symbol.kind, 0), is_test(hit.path)
 
 
-def search_symbols(sources: Sources, listing: Listing, query: str, kind: str | None, cancel: CancelToken) -> Found:
+def search_symbols(
+    sources: Sources,
+    listing: Listing,
+    query: str,
+    kind: str | None,
+    cancel: CancelToken,
+    told: Sequence[PlacedSymbol] = (),
+) -> Found:
     """Symbols whose name holds the query, in any case; `Container.name` names the container too.
 
-    The listing is of the folder of the sources. Raises Cancelled.
+    The listing is of the folder of the sources. What an editor `told`, by absolute paths, counts before our own
+    finding where its name still stands in its lines. Raises Cancelled.
     """
     wanted = _query(query, kind)
     deadline = time.monotonic() + SECONDS
     files = _likeliest_first(sources, listing, wanted.name, cancel)
-    ranked: list[tuple[tuple[int, int, bool], Hit]] = []
+    confirmed = _confirmed(sources, listing, told[:_MOST_TOLD], wanted.name.lower())
+    hits = [hit for hits in confirmed.values() for hit in hits]
     by_lines: set[str] = set()
     characters = looked_into = 0
     for path in files:
@@ -94,10 +99,18 @@ def search_symbols(sources: Sources, listing: Listing, query: str, kind: str | N
         outline = find_symbols(path, text)
         if outline.method == "lines":
             by_lines.add(language_of(path))
-        ranked += _ranked((Hit(path, symbol) for symbol in outline.symbols), wanted)
-    ranked.sort(key=lambda each: (each[0], each[1].path, each[1].symbol.start_line))
-    hits = tuple(hit for _, hit in ranked)
-    return Found(hits, len(files), len(files) - looked_into, tuple(sorted(by_lines)))
+        hits += (
+            PlacedSymbol(path, symbol)
+            for symbol in outline.symbols
+            if not any(_are_one(each.symbol, symbol) for each in confirmed.get((path, symbol.name), ()))
+        )
+    best = tuple(_best_first(hits, wanted))
+    return Found(best, len(files), len(files) - looked_into, tuple(sorted(by_lines)))
+
+
+def name_of(query: str) -> str:
+    """The part of a query that is the symbol's own name."""
+    return _query(query, None).name
 
 
 def _query(query: str, kind: str | None) -> _Query:
@@ -129,11 +142,34 @@ def _opened(sources: Sources, listing: Listing, name: str) -> list[str]:
     return sorted(path for path in known if has_symbols(path) and not is_secret(path))
 
 
-def _ranked(hits: Iterable[Hit], wanted: _Query) -> Iterator[tuple[tuple[int, int, bool], Hit]]:
-    for hit in hits:
-        rank = wanted.rank(hit)
-        if rank is not None:
-            yield rank, hit
+def _confirmed(
+    sources: Sources, listing: Listing, told: Sequence[PlacedSymbol], name: str
+) -> dict[tuple[str, str], list[PlacedSymbol]]:
+    """What was told of files that are searched, where the name is in the lines that were told.
+
+    By relative path and name.
+    """
+    searched = {*listing.files, *sources.unsaved_files()} if told else set[str]()
+    lines: dict[str, list[str]] = {}
+    confirmed: dict[tuple[str, str], list[PlacedSymbol]] = {}
+    for absolute, symbol in dict.fromkeys(told):
+        path = os.path.relpath(os.path.realpath(absolute), listing.folder)
+        if path not in lines:
+            lines[path] = lines_of(sources.text(path, name) or "") if path in searched else []
+        if any(symbol.name in line for line in lines[path][symbol.start_line - 1 : symbol.end_line]):
+            confirmed.setdefault((path, symbol.name), []).append(PlacedSymbol(path, symbol))
+    return confirmed
+
+
+def _are_one(told: Symbol, own: Symbol) -> bool:
+    """Whether two symbols of one name and file are the same; the lines told may be those of the name alone."""
+    return told.start_line <= own.end_line and own.start_line <= told.end_line
+
+
+def _best_first(hits: Iterable[PlacedSymbol], wanted: _Query) -> Iterator[PlacedSymbol]:
+    ranked = [(rank, hit) for hit in hits if (rank := wanted.rank(hit)) is not None]
+    ranked.sort(key=lambda each: (each[0], each[1].path, each[1].symbol.start_line))
+    return (hit for _, hit in ranked)
 
 
 def _closeness(name: str, query: str) -> int | None:
