@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 
 from tinsmith.proc.program import run_program
+from tinsmith.workspace.descriptors import open_resolved
 from tinsmith.workspace.files import MAX_FILE_BYTES
 from tinsmith.workspace.listing import Listing
 from tinsmith.workspace.paths import is_within
@@ -84,9 +85,9 @@ def find_ripgrep(root: str) -> str | None:
 
 
 def content_of_file(path: str) -> bytes | None:
-    """A text file's bytes as UTF-8 without BOM, None for what is not searched."""
+    """A text file's bytes as UTF-8 without BOM, None for what is not searched, also when the path holds a symlink."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, ValueError):
         return None
     try:
