@@ -65,7 +65,8 @@ class ToolPorts:
         if may_span_lines(text, self.secrets):
             whole = lines_of(self.redact(text))
             return [(first, whole[first - 1 : last]) for first, last in ranges]
-        lines = lines_of(text)
+        ranges = list(ranges)
+        lines = lines_of(text, max((last for _, last in ranges), default=0))
         parts = [(first, lines[first - 1 : last]) for first, last in ranges]
         return [(first, self.redact("\n".join(part)).split("\n") if part else []) for first, part in parts]
 
