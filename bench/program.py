@@ -21,7 +21,7 @@ from bench.installed import ROOT, clean_environment, installed
 from bench.provider import Provider
 from bench.report import keep, say, table
 from bench.scenarios import Samples, Session
-from bench.searches import measure_searches
+from bench.tools import measure_tools
 
 
 class Repeats(NamedTuple):
@@ -32,14 +32,14 @@ class Repeats(NamedTuple):
     tools: int
     relays: int
     cancels: int
-    searches: int = 0
+    calls: int = 0
     flood: int = 0
     """Megabytes."""
 
 
 STREAMS = 10
-FULL = Repeats(starts=15, prompts=40, tools=8, relays=5, cancels=12, searches=10, flood=1_000)
-SHORT = Repeats(starts=4, prompts=10, tools=2, relays=1, cancels=3, searches=3, flood=1_000)
+FULL = Repeats(starts=15, prompts=40, tools=8, relays=5, cancels=12, calls=10, flood=1_000)
+SHORT = Repeats(starts=4, prompts=10, tools=2, relays=1, cancels=3, calls=3, flood=1_000)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
         measured = measure(environment / "bin" / "python", (server, floor), provider, repeats)
         python, place = environment / "bin" / "python", server.workspace.parent
         samples = measured[server.name], measured[floor.name]
-        measure_searches(python, place, server.environment, repeats.searches, *samples)
+        measure_tools(python, place, server.environment, repeats.calls, *samples)
         measure_commands(server, provider, repeats, samples[0])
         facts = check_facts(server, measured[server.name])
     say(f"Python {platform.python_version()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")

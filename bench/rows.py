@@ -50,5 +50,8 @@ ROWS = (
     Row("files warm", "code_files, warm", aim=15),
     Row("grep with rg", "code_grep with rg", floor="plain rg", ratio_aim=1.3),
     Row("grep without rg", "code_grep without rg", floor="plain rg", ratio_aim=6),
+    Row("symbols", "code_symbols of a common name", aim=500),
+    Row("read 1 MB", "read in a file of 1 MB", aim=15),
+    Row("edit 1 MB", "edit in it, without its fsync", aim=25),
     Row("processes left", "processes left after a cancel", "", aim=0),
 )

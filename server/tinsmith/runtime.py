@@ -13,7 +13,7 @@ from tinsmith.config.directories import Directories, find_directories
 from tinsmith.domain.conversation import Conversation
 from tinsmith.domain.errors import AgentError, SchemaError
 from tinsmith.domain.ids import new_id
-from tinsmith.domain.ports import Diagnostics, Documents, Model, Prompter
+from tinsmith.domain.ports import Diagnostics, Documents, Model, Prompter, Symbols
 from tinsmith.llm.chat_completions import ChatCompletions
 from tinsmith.net.fetch import WebFetcher
 from tinsmith.net.http import HttpClient
@@ -60,6 +60,7 @@ class Runtime:
         documents: Documents,
         prompter: Prompter,
         diagnostics: Diagnostics | None,
+        symbols: Symbols | None,
     ) -> None:
         self._tasks = tasks
         self._running: set[asyncio.Task[Any]] = set()
@@ -89,6 +90,7 @@ class Runtime:
                 secret_variables=self._secret_variables,
                 protected=(directories.data, directories.config),
                 diagnostics=diagnostics,
+                symbols=symbols,
                 fetcher=self._fetcher,
                 searcher=Linkup(http, web_search, api_key),
                 sandbox=self._sandbox,
@@ -191,6 +193,7 @@ async def open_runtime(
     documents: Documents,
     prompter: Prompter,
     diagnostics: Diagnostics | None = None,
+    symbols: Symbols | None = None,
     epoch: str = "",
     editor_settings: Any = None,
     overrides: dict[str, Any] | None = None,
@@ -230,6 +233,7 @@ async def open_runtime(
                 documents=documents,
                 prompter=prompter,
                 diagnostics=diagnostics,
+                symbols=symbols,
             )
             try:
                 yield runtime

@@ -41,6 +41,7 @@ ASKED: dict[str, tuple[Any, Any]] = {
     "agent/applyEdits": (wire.ApplyEditsParams, wire.ApplyEditsResult),
     "agent/reloadDocument": (wire.ReloadDocumentParams, wire.ReloadDocumentResult),
     "agent/diagnostics": (wire.DiagnosticsParams, wire.DiagnosticsResult),
+    "agent/symbols": (wire.SymbolsParams, wire.SymbolsResult),
     "workspace/applyEdit": (wire.ApplyEditParams, wire.ApplyEditResult),
 }
 """What a client is asked, and what it answers."""

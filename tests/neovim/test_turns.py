@@ -32,6 +32,7 @@ def test_what_the_client_announces(editor: Editor, peer: Peer, turn: str) -> Non
         "permissions": {},
         "reloadDocument": {},
         "diagnostics": {},
+        "symbols": {},
         "stream": {"maxHz": 30},
         "clientName": "tinsmith.nvim",
     }

@@ -157,6 +157,25 @@ async def test_many_symbols_are_counted(bench):
     assert "symbols left out; find them with code_symbols or read the file]\n" in outline
 
 
+@pytest.mark.parametrize("has_ripgrep", [True, False])
+async def test_of_a_name_that_is_everywhere_the_definitions_come_first(bench, monkeypatch, has_ripgrep):
+    monkeypatch.setattr("tinsmith.workspace.symbol_search.SECONDS", 0)
+    if not has_ripgrep:
+        monkeypatch.setattr("tinsmith.workspace.symbol_search.find_ripgrep", lambda root: None)
+    (bench.root / "used").mkdir()
+    for number in range(400):
+        (bench.root / f"used/kettle_{number:03}.py").write_text("x = kettle(1)\n" * 200)
+    (bench.root / "zz.py").write_text("def kettle_whistle(): pass\n")
+    (bench.root / "zzz.py").write_text("def kettle(): pass\n")
+    content = (await bench.call("code_symbols", query="kettle", kind="function")).content
+    assert content.startswith("function kettle zzz.py:1\n")
+    assert content.endswith("of 406 files that hold the name; ask for a longer name]\n")
+    looked_into = int(content.rpartition("likeliest ")[2].split()[0])
+    assert 100 < looked_into < 200
+    everywhere = (await bench.call("code_symbols", query="kettle_w")).content
+    assert everywhere == "function kettle_whistle zz.py:1\n"
+
+
 async def test_the_outline_nests(bench):
     assert (await bench.call("code_outline", path="src/kettle/boil.py")).content == (
         "path: src/kettle/boil.py\nlines: 10\nsource: disk\nsymbols: 4\n"

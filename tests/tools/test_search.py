@@ -14,6 +14,8 @@ from tinsmith.domain.policy import Access, ToolSubject
 from tinsmith.domain.redaction import MARK
 from tinsmith.domain.tool import Location
 from tinsmith.tools.ports import RESULT_CHARACTERS
+from tinsmith.workspace import listing
+from tinsmith.workspace.listing import Listings
 
 
 @pytest.fixture(autouse=True)
@@ -279,6 +281,81 @@ async def test_a_file_that_changes_while_it_is_searched_does_no_harm(bench, monk
 
     monkeypatch.setattr(code_grep, "search", search_and_change)
     assert await lines(bench, "k") == ["b:1:k"]
+
+
+async def test_a_folder_that_becomes_a_link_while_it_is_searched_leads_nowhere(bench, monkeypatch, tmp_path):
+    """The symlink race: what is outside is neither counted nor shown."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.py").write_text("def needle_outside(): pass\n" * 3)
+    fill(bench, {"in/a.py": "def needle(): pass\n", "b.py": "def needle(): pass\n"})
+    look = Listings.look
+
+    def swap_behind(self, *arguments):
+        found = look(self, *arguments)
+        if not (bench.root / "in").is_symlink():
+            (bench.root / "in").rename(bench.root / "moved")
+            (bench.root / "in").symlink_to(outside)
+        return found
+
+    monkeypatch.setattr(Listings, "look", swap_behind)
+    for call, shown in (
+        (("code_grep", {"pattern": "needle"}), "matches: 1 lines in 1 of 2 files\nb.py:1:def needle(): pass\n"),
+        (("code_symbols", {"query": "needle"}), "function needle b.py:1\n"),
+    ):
+        name, arguments = call
+        assert (await bench.call(name, **arguments)).content == shown
+        (bench.root / "in").unlink()
+        (bench.root / "moved").rename(bench.root / "in")
+    assert "outside" not in (await bench.call("code_map")).content
+
+
+def test_a_folder_that_becomes_a_link_while_it_is_listed_is_empty(tmp_path, monkeypatch):
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    for path in (outside / "secret.txt", root / "in" / "a.txt"):
+        path.parent.mkdir(parents=True)
+        path.write_text("x\n")
+    entries = listing._entries
+
+    def swap_behind(folder):
+        found = [*entries(folder)]
+        if folder == str(root):
+            (root / "in").rename(root / "moved")
+            (root / "in").symlink_to(outside)
+        return iter(found)
+
+    monkeypatch.setattr(listing, "_entries", swap_behind)
+    assert Listings().look(str(root), str(root)).files == ()
+
+
+async def test_nothing_in_a_repository_makes_a_search_run_or_read_on(bench, tmp_path):
+    """A hostile configuration: rules without end, settings that include themselves, options for rg, pipes and links."""
+    root = bench.root
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    canary = tmp_path / "canary"
+    program = root / "rg"
+    program.write_text(f"#!/bin/sh\ntouch {canary}\n")
+    program.chmod(0o755)
+    fill(
+        bench, {"a.py": "needle\n", ".ripgreprc": f"--pre={program}\n", "in/b.py": "needle\n", "deep/c.py": "needle\n"}
+    )
+    (root / "in" / ".gitignore").symlink_to("/dev/zero")
+    (root / "deep" / ".gitignore").write_text("[" * 100_000 + "*" * 10_000 + "\n" + "**/" * 5_000 + "x\n")
+    (root / ".git" / "info" / "exclude").unlink()
+    for pipe in (root / ".git" / "info" / "exclude", root / ".git" / "commondir", root / "in" / ".git"):
+        os.mkfifo(pipe)
+    for key, value in {
+        "core.excludesFile": "/dev/zero",
+        "core.fsmonitor": f"touch {canary}",
+        "include.path": str(root / ".git" / "config"),
+        "alias.ls-files": f"!touch {canary}",
+    }.items():
+        subprocess.run(["git", "config", "--file", str(root / ".git" / "config"), key, value], check=True)
+    began = time.monotonic()
+    assert await lines(bench, "needle") == ["a.py:1:needle", "deep/c.py:1:needle", "in/b.py:1:needle"]
+    assert "a.py" in await files(bench, "a.py")
+    assert time.monotonic() - began < 5
+    assert not canary.exists()
 
 
 @pytest.mark.ripgrep

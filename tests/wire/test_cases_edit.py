@@ -11,6 +11,7 @@ from tests.wire.client import Client
 
 from tinsmith.domain.message import ToolMessage
 from tinsmith.llm.scripted import Call, ScriptedModel, reply
+from tinsmith.tools.ports import RESULT_CHARACTERS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -113,6 +114,22 @@ async def test_edit_03_one_bom_stays(open_talk, put):
     assert f"hash: {plain}\n" in read
 
 
+async def test_edit_04_text_in_another_encoding_is_refused(open_talk, workspace):
+    """The design refuses; byte 0xE9 stays and nobody is told of a success."""
+    path = workspace / NAME
+    path.write_bytes(b"int x = 1;\n/* caf\xe9 */\n")
+    change = edit("replace", 1, 1, "int x = 2;")
+    async with open_talk(ScriptedModel([READ, change, READ, write("int x = 2;\n"), DONE])) as talk:
+        await talk.say()
+        read, edited, _, written = talk.results
+    assert "note: not UTF-8" in read
+    assert "is neither UTF-8 nor UTF-16" in edited
+    assert "is neither UTF-8 nor UTF-16" in written
+    assert path.read_bytes() == b"int x = 1;\n/* caf\xe9 */\n"
+    ended = [event["status"] for event in talk.events("toolUpdated") if event["status"] in {"completed", "failed"}]
+    assert ended == ["completed", "failed", "completed", "failed"]
+
+
 async def test_edit_06_an_insert_behind_the_last_line_does_not_glue(open_talk, put):
     """The text stays without a final newline, as it was."""
     file = put(b"a\nb\nc")
@@ -209,6 +226,58 @@ async def test_edit_15_the_refusal_is_enough_for_the_next_edit(open_talk, put):
         await talk.say("change it")
         assert "-> replace 2" in talk.results[1]
     assert file.content == b"a\nB\nc\nd\n"
+
+
+async def test_edit_18_one_endless_line_is_cut_and_can_still_be_replaced(open_talk, put):
+    text = "x=1;" * 750_000
+    file = put(text.encode())
+    async with open_talk(ScriptedModel([READ, edit("replace", 1, 1, "y"), DONE])) as talk:
+        await talk.say()
+        read, changed = talk.results
+    assert len(read) <= RESULT_CHARACTERS
+    assert "of its 3,000,000 characters shown" in read
+    assert f"hash: {text_hash(text)}\n" in read
+    assert len(changed) <= RESULT_CHARACTERS
+    assert file.content == b"y"
+
+
+async def test_edit_19_what_is_no_text_is_refused_with_its_size(open_talk, workspace):
+    document = b"%DOC-1.0\n" + b"header line\n" * 125 + bytes(range(256)) * 4
+    contents = {"doc.bin": document, "dot.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}
+    calls: list[Call] = []
+    for name, content in contents.items():
+        (workspace / name).write_bytes(content)
+        calls += [
+            Call("read", {"path": name}),
+            Call("edit", {"path": name, "hash": "0" * 16, "edits": [{"op": "delete", "start": 1}]}),
+            Call("write", {"path": name, "hash": "0" * 16, "content": "x"}),
+        ]
+    async with open_talk(ScriptedModel([reply(*calls), DONE])) as talk:
+        await talk.say()
+        refusals = talk.results
+    for number, content in enumerate(contents.values()):
+        for refusal in refusals[3 * number : 3 * number + 3]:
+            assert "binary" in refusal
+            assert f"{len(content):,} bytes" in refusal
+            assert "header line" not in refusal
+    assert {name: (workspace / name).read_bytes() for name in contents} == contents
+
+
+async def test_edit_21_a_whole_new_content_keeps_bom_and_line_ends(open_talk, put):
+    file = put(BOM + b"using A;\r\n// x\r\n")
+    async with open_talk(ScriptedModel([READ, write("using B;\nusing C;\n"), DONE])) as talk:
+        await talk.say()
+    assert file.content == BOM + b"using B;\r\nusing C;\r\n"
+
+
+async def test_edit_23_odd_characters_in_other_lines_stay(open_talk, put):
+    text = "e\u0301 é\n👨\u200d👩\u200d👧 🇩🇪\nold\n\ttab \n  trail   \n"
+    file = put(text.encode())
+    async with open_talk(ScriptedModel([READ, edit("replace", 3, 3, "new"), DONE])) as talk:
+        await talk.say()
+        read = talk.results[0]
+    assert file.content == text.replace("old", "new").encode()
+    assert all(f"\t{line}\n" in read for line in text.splitlines())
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

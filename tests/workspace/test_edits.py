@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tinsmith.domain.change import FileChange
 from tinsmith.domain.errors import ToolError
-from tinsmith.workspace.diff import hunks_between
-from tinsmith.workspace.edits import LineEdit, apply_edits, renumbered, rewrite, snippet
+from tinsmith.workspace.diff import hunks_between, unified
+from tinsmith.workspace.edits import Excerpt, LineEdit, apply_edits, renumbered, rewrite, snippet
 from tinsmith.workspace.text import decode, line_starts, lines_of
 
 line = st.text(alphabet="ab\t é\f", max_size=4)
@@ -96,6 +96,32 @@ def test_untouched_lines_keep_every_byte_and_so_does_the_end_of_the_file(case):
             position, shift = hunk.old_end, hunk.new_end - hunk.old_end
     if text and after and lines_of(after)[-1]:
         assert after.endswith("\n") == text.endswith("\n")
+
+
+@given(edited_texts(), st.integers(0, 9), st.integers(0, 9))
+def test_an_excerpt_shows_what_the_whole_texts_show(case, above, below):
+    text, edits = case
+    if text and not text.endswith("\n") and below:
+        text += "\n"
+    text = "above\n" * above + text + "below\r\n" * below
+    edits = [LineEdit(each.op, each.start + above, each.end and each.end + above, each.text) for each in edits]
+    try:
+        change, hunks, excerpt = apply_edits(decode("f", text.encode()), edits)
+    except ToolError:
+        return
+    skipped, before, after = excerpt
+    old, new = lines_of(text), lines_of(change.after_text)
+    rest = len(old) - skipped - len(before)
+    assert before == old[skipped : len(old) - rest]
+    assert after == new[skipped : len(new) - rest]
+    assert (old[:skipped], old[len(old) - rest :]) == (new[:skipped], new[len(new) - rest :])
+    assert unified(before, after, "f", within=hunks, skipped=skipped) == unified(old, new, "f", within=hunks)
+    assert snippet(excerpt, hunks) == snippet(Excerpt(0, old, new), hunks)
+
+
+@given(texts(), st.integers(0, 9))
+def test_the_first_lines_of_a_text(text, most):
+    assert lines_of(text, most) == lines_of(text)[:most]
 
 
 @given(edited_texts())
@@ -215,6 +241,6 @@ def test_edits_that_touch_keep_their_order():
 def test_a_snippet_shows_the_ends_of_a_long_change():
     lines = [f"l{number}" for number in range(1, 101)]
     edited = apply_edits(decode("f", b"x\n"), [LineEdit("replace", 1, text="\n".join(lines))])
-    shown = snippet(lines, edited.hunks)
+    shown = snippet(edited.excerpt, edited.hunks)
     assert shown.shown == ((1, 12), (89, 100))
     assert shown.text.split("\n")[11:14] == ["   12\tl12", "  ...", "   89\tl89"]

@@ -13,13 +13,19 @@ from tinsmith.workspace import search as module
 from tinsmith.workspace.listing import Listings
 from tinsmith.workspace.pattern import matcher
 from tinsmith.workspace.regex import RegexError, compiled
-from tinsmith.workspace.search import content_of_file, find_ripgrep, matching_lines, search
+from tinsmith.workspace.search import content_of_file, find_ripgrep, holding, matching_lines, search
 
 
 def counts(root, pattern, *, ripgrep=None, is_regex=True, case="sensitive"):
     wanted = matcher(pattern, is_regex=is_regex, case=case)
     listing = Listings().look(str(root), str(root))
     return search(listing, listing.files, {}, wanted, lambda: None, ripgrep=ripgrep)
+
+
+def held(root, pattern, *, is_regex, case, ripgrep=None):
+    wanted = matcher(pattern, is_regex=is_regex, case=case)
+    listing = Listings().look(str(root), str(root))
+    return holding(listing, listing.files, wanted, lambda: None, ripgrep=ripgrep)
 
 
 PLAIN = r"a b B é É ſ k K \. \d \D \w \W \s \S \b ^ $ \t \x41 \x{1F600} \- \/ { } ] # ~ - & ( ) | () x{,2} \z \A \pL \B"
@@ -103,6 +109,8 @@ def test_ripgrep_and_our_own_reading_agree(folder, always_ripgrep, files, patter
         except ToolError:
             continue
         assert counts(folder, pattern, is_regex=is_regex, case=case, ripgrep=shutil.which("rg")) == own, pattern
+        for ripgrep in (None, shutil.which("rg")):
+            assert held(folder, pattern, is_regex=is_regex, case=case, ripgrep=ripgrep) == own.keys(), pattern
 
 
 @given(pattern=PATTERNS, text=LINES.map(lambda text: text.replace("\r", "").replace("\0", "")))

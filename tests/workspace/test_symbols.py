@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tinsmith.domain.symbol import Symbol
 from tinsmith.workspace.definitions import find_definitions
-from tinsmith.workspace.found import Symbol
 from tinsmith.workspace.grammars import GRAMMARS, parse_symbols
 from tinsmith.workspace.headings import find_headings
 from tinsmith.workspace.languages import is_test, language_of

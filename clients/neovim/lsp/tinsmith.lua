@@ -21,6 +21,7 @@ return {
         permissions = vim.empty_dict(),
         reloadDocument = vim.empty_dict(),
         diagnostics = vim.empty_dict(),
+        symbols = vim.empty_dict(),
         stream = { maxHz = 30 },
         clientName = "tinsmith.nvim",
       },

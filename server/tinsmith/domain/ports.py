@@ -15,6 +15,7 @@ from tinsmith.domain.event import Body
 from tinsmith.domain.message import Message, ModelDelta, UserMessage
 from tinsmith.domain.policy import PermissionAnswer, PermissionQuestion, Rule
 from tinsmith.domain.settings import LlmSettings, ModelChoice
+from tinsmith.domain.symbol import PlacedSymbol, Symbol
 from tinsmith.domain.tool import ToolSpec
 from tinsmith.domain.web import Fetched, Found
 
@@ -138,6 +139,29 @@ class Diagnostics(Protocol):
         ...
 
 
+class Symbols(Protocol):
+    """What the editor's own language servers know of names."""
+
+    @property
+    def has_symbols(self) -> bool:
+        """Whether the editor tells of any."""
+        ...
+
+    async def outline(self, path: str, version: int, wait: float) -> tuple[Symbol, ...]:
+        """What an open document defines, in the order of its text.
+
+        Empty when the editor tells nothing about exactly this version within `wait` seconds; never raises.
+        """
+        ...
+
+    async def named(self, name: str, wait: float) -> tuple[PlacedSymbol, ...]:
+        """What the language servers find under a name or a part of it, by absolute paths anywhere, also of older texts.
+
+        Empty when the editor does not answer within `wait` seconds; never raises.
+        """
+        ...
+
+
 class Fetcher(Protocol):
     """Gets pages of the public web."""
 
@@ -189,6 +213,18 @@ class NoDiagnostics:
     async def diagnose(
         self, paths: Sequence[str], min_versions: Mapping[str, int], wait: float
     ) -> tuple[DocumentDiagnostics, ...]:
+        return ()
+
+
+class NoSymbols:
+    """The Symbols of a run without an editor."""
+
+    has_symbols = False
+
+    async def outline(self, path: str, version: int, wait: float) -> tuple[Symbol, ...]:
+        return ()
+
+    async def named(self, name: str, wait: float) -> tuple[PlacedSymbol, ...]:
         return ()
 
 

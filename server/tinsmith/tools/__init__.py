@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tinsmith.domain.policy import Access
-from tinsmith.domain.ports import Diagnostics, Documents, Fetcher, NoDiagnostics, NoWeb, Searcher
+from tinsmith.domain.ports import Diagnostics, Documents, Fetcher, NoDiagnostics, NoSymbols, NoWeb, Searcher, Symbols
 from tinsmith.domain.tool import CallScope, Effect, ToolResult, ToolSpec
 from tinsmith.tools.arguments import (
     BashArguments,
@@ -53,6 +53,7 @@ def builtin_tools(
     secret_variables: Callable[[], frozenset[str]] = frozenset,
     protected: tuple[str, ...] = (),
     diagnostics: Diagnostics | None = None,
+    symbols: Symbols | None = None,
     fetcher: Fetcher | None = None,
     searcher: Searcher | None = None,
     sandbox: Callable[[], Any] | None = None,
@@ -74,6 +75,7 @@ def builtin_tools(
             secret_variables,
             protected,
             diagnostics or NoDiagnostics(),
+            symbols or NoSymbols(),
             fetcher or NoWeb(),
             searcher or NoWeb(),
             sandbox and sandbox(),

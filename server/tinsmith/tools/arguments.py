@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from tinsmith.domain.symbol import Kind
 from tinsmith.workspace.edits import LineEdit
-from tinsmith.workspace.found import Kind
 
 Hash = Annotated[str, Meta(min_length=1, description="as a tool last gave it")]
 

@@ -14,7 +14,7 @@ from tinsmith.tools.ports import ToolPorts
 from tinsmith.workspace.diff import Diff, LineRange, unified
 from tinsmith.workspace.edits import Edited
 from tinsmith.workspace.paths import Place
-from tinsmith.workspace.text import line_count, lines_of
+from tinsmith.workspace.text import line_count
 
 DIAGNOSTICS_WAIT = 1.5
 """Seconds in which the editor's language servers may find something in a changed document."""
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 async def prepare(ports: ToolPorts, place: Place, before: Snapshot | None, edited: Edited) -> Prepared:
     """The change with its diff, which large texts take a while for."""
-    diff = await ports.snapshots.off_loop(_diff, before.text if before else "", edited, place.shown)
+    diff = await ports.snapshots.off_loop(_diff, edited, place.shown)
     return Prepared(place, before, edited, diff)
 
 
@@ -172,5 +172,6 @@ def _changed_file(prepared: Prepared) -> ChangedFile:
     return ChangedFile(place.path, op, diff.added, diff.removed, before_hash, edited.change.after_hash)
 
 
-def _diff(before: str, edited: Edited, label: str) -> Diff:
-    return unified(lines_of(before), lines_of(edited.change.after_text), label, within=edited.hunks)
+def _diff(edited: Edited, label: str) -> Diff:
+    skipped, before, after = edited.excerpt
+    return unified(before, after, label, within=edited.hunks, skipped=skipped)

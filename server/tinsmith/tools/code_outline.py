@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 
+from tinsmith.domain.change import Snapshot
 from tinsmith.domain.policy import Access, ToolSubject
+from tinsmith.domain.symbol import Symbol
 from tinsmith.domain.tool import CallScope, Location, ToolResult
 from tinsmith.tools.arguments import OutlineArguments
-from tinsmith.tools.ports import RESULT_CHARACTERS, ToolPorts
-from tinsmith.workspace.found import Symbol
-from tinsmith.workspace.symbols import Method, find_symbols
+from tinsmith.tools.ports import EDITOR_WAIT, RESULT_CHARACTERS, ToolPorts
+from tinsmith.workspace.languages import language_of
+from tinsmith.workspace.symbols import Method, Outline, find_symbols, outline
 from tinsmith.workspace.text import lines_of
 
 _LISTED_CHARACTERS = RESULT_CHARACTERS - 1_000
 _NOTES: dict[Method, str] = {
+    "editor": "",
     "grammar": "",
     "headings": "",
     "lines": "note: found by the look of the lines, so some may be missing and their ends are not known\n",
@@ -37,16 +40,27 @@ async def run(ports: ToolPorts, arguments: OutlineArguments, scope: CallScope) -
     """The symbols of the buffer or the file; none of its lines count as shown."""
     place = await ports.locate(arguments.path, scope)
     snapshot = await ports.snapshots.read(place.path, place.given)
-    outline = await ports.snapshots.off_loop(find_symbols, place.path, snapshot.text)
-    listing, left = _listed(outline.symbols)
-    if left or outline.is_cut:
-        more = f"{left:,}{' or more' if outline.is_cut else ''}"
+    found = await _by_editor(ports, snapshot, scope)
+    if found is None:
+        found = await ports.snapshots.off_loop(find_symbols, place.path, snapshot.text)
+    listing, left = _listed(found.symbols)
+    if left or found.is_cut:
+        more = f"{left:,}{' or more' if found.is_cut else ''}"
         listing += f"[{more} symbols left out; find them with code_symbols or read the file]\n"
     head = (
         f"path: {place.shown}\nlines: {len(lines_of(snapshot.text))}\nsource: {snapshot.source}\n"
-        f"symbols: {len(outline.symbols)}\n{_NOTES[outline.method]}"
+        f"symbols: {len(found.symbols)}\n{_NOTES[found.method]}"
     )
     return ToolResult(ports.redact(head + listing), locations=(Location(place.path),))
+
+
+async def _by_editor(ports: ToolPorts, snapshot: Snapshot, scope: CallScope) -> Outline | None:
+    """What a language server says of exactly this text; headings are all that is asked of Markdown, and ours."""
+    if snapshot.version is None or not ports.symbols.has_symbols or language_of(snapshot.path) == "markdown":
+        return None
+    with scope.cancel.scope():
+        told = await ports.symbols.outline(snapshot.path, snapshot.version, EDITOR_WAIT)
+    return outline(told, "editor") if told else None
 
 
 def _listed(symbols: Sequence[Symbol]) -> tuple[str, int]:

@@ -10,7 +10,6 @@ from tinsmith.tools.ports import RESULT_CHARACTERS, ToolPorts
 from tinsmith.workspace.edits import apply_edits, snippet
 from tinsmith.workspace.files import StaleError
 from tinsmith.workspace.paths import twin_of
-from tinsmith.workspace.text import lines_of
 
 _SNIPPET_CHARACTERS = RESULT_CHARACTERS - 4_500
 
@@ -23,7 +22,7 @@ async def preview(ports: ToolPorts, arguments: EditArguments, scope: CallScope) 
 async def run(ports: ToolPorts, arguments: EditArguments, scope: CallScope) -> ToolResult:
     """Apply the edits, all or none, to exactly that text."""
     prepared = await _prepare(ports, arguments, scope)
-    around = snippet(lines_of(prepared.edited.change.after_text), prepared.edited.hunks)
+    around = snippet(prepared.edited.excerpt, prepared.edited.hunks)
     is_short = len(around.text) <= _SNIPPET_CHARACTERS
     answer = Answer(around.text, around.shown) if is_short else Answer("[too much to show; read the file]\n", ())
     try:

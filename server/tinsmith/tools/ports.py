@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tinsmith.domain.ports import Diagnostics, Documents, Fetcher, Searcher
+from tinsmith.domain.ports import Diagnostics, Documents, Fetcher, Searcher, Symbols
 from tinsmith.domain.redaction import may_span_lines, redact
 from tinsmith.domain.tool import CallScope
 from tinsmith.proc.environment import known_values
@@ -20,6 +20,8 @@ from tinsmith.workspace.text import lines_of
 
 RESULT_CHARACTERS = 20_000
 """Bound of a result that the model sees."""
+EDITOR_WAIT = 0.5
+"""Seconds in which the editor's language servers may tell a symbol before we look ourselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class ToolPorts:
     protected: tuple[str, ...]
     secret_variables: Callable[[], frozenset[str]]
     diagnostics: Diagnostics
+    symbols: Symbols
     fetcher: Fetcher
     searcher: Searcher
 
@@ -68,7 +71,8 @@ class ToolPorts:
         if may_span_lines(text, self.secrets):
             whole = lines_of(self.redact(text))
             return [(first, whole[first - 1 : last]) for first, last in ranges]
-        lines = lines_of(text)
+        ranges = list(ranges)
+        lines = lines_of(text, max((last for _, last in ranges), default=0))
         parts = [(first, lines[first - 1 : last]) for first, last in ranges]
         return [(first, self.redact("\n".join(part)).split("\n") if part else []) for first, part in parts]
 
@@ -79,6 +83,7 @@ def open_ports(
     secret_variables: Callable[[], frozenset[str]],
     protected: tuple[str, ...],
     diagnostics: Diagnostics,
+    symbols: Symbols,
     fetcher: Fetcher,
     searcher: Searcher,
     sandbox: Sandbox | None = None,
@@ -97,6 +102,7 @@ def open_ports(
         protected=protected,
         secret_variables=secret_variables,
         diagnostics=diagnostics,
+        symbols=symbols,
         fetcher=fetcher,
         searcher=searcher,
     )

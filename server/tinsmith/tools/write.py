@@ -9,7 +9,7 @@ from tinsmith.tools.change import Answer, Prepared, access, make, prepare
 from tinsmith.tools.guard import check_marks, met, present, stale, target
 from tinsmith.tools.ports import ToolPorts
 from tinsmith.workspace.diff import Hunk
-from tinsmith.workspace.edits import Edited, rewrite
+from tinsmith.workspace.edits import Edited, Excerpt, rewrite
 from tinsmith.workspace.files import StaleError
 from tinsmith.workspace.paths import twin_of
 from tinsmith.workspace.text import line_count, lines_of, text_hash
@@ -58,4 +58,5 @@ async def _prepare(ports: ToolPorts, arguments: WriteArguments, scope: CallScope
 
 def _creation(path: str, content: str) -> Edited:
     change = FileChange(path, None, (TextChange(0, 0, content),), content, text_hash(content))
-    return Edited(change, (Hunk(0, 0, 0, len(lines_of(content))),))
+    lines = lines_of(content)
+    return Edited(change, (Hunk(0, 0, 0, len(lines)),), Excerpt(0, [], lines))

@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from tinsmith.workspace.found import CONTAINERS, Symbol, without_owner
+from tinsmith.domain.symbol import CONTAINERS, Symbol, without_owner
 from tinsmith.workspace.text import lines_of
 
 _LONGEST_LINE = 400

@@ -9,6 +9,8 @@ from typing import NamedTuple
 LineRange = tuple[int, int]
 """First and last line, 1-based, inclusive."""
 
+CONTEXT = 3
+"""Unchanged lines that are shown around changed ones."""
 _COMPARABLE = 1_000_000
 """Pairs of lines that one diff compares; larger regions are split at lines that both texts have, or stay whole."""
 
@@ -54,14 +56,17 @@ def unified(
     label: str,
     *,
     within: Sequence[Hunk] | None = None,
-    context: int = 3,
+    skipped: int = 0,
+    context: int = CONTEXT,
     limit: int = 200_000,
 ) -> Diff:
     """A unified diff with `context` unchanged lines around each hunk, cut at a line after `limit` characters.
 
-    `within` are regions outside of which the texts are known to be equal.
+    `within` are regions outside of which the texts are known to be equal. Above the lines that are given, both texts
+    have the same `skipped` lines, which count in all line numbers.
     """
-    regions = [Hunk(0, len(before), 0, len(after))] if within is None else within
+    whole = Hunk(skipped, skipped + len(before), skipped, skipped + len(after))
+    regions = [Hunk(*(number - skipped for number in region)) for region in ([whole] if within is None else within)]
     hunks = [
         Hunk(a + region.old, b + region.old, c + region.new, d + region.new)
         for region in regions
@@ -73,13 +78,14 @@ def unified(
         old, new = max(0, first.old - context), max(0, first.new - context)
         old_end = min(len(before), last.old_end + context)
         new_end = min(len(after), last.new_end + context)
-        rows.append((f"@@ -{_extent(old, old_end)} +{_extent(new, new_end)} @@", 0))
+        extents = (_extent(skipped + old, skipped + old_end), _extent(skipped + new, skipped + new_end))
+        rows.append((f"@@ -{extents[0]} +{extents[1]} @@", 0))
         for hunk in group:
-            rows += ((f" {after[i]}", i + 1) for i in range(new, hunk.new))
+            rows += ((f" {after[i]}", skipped + i + 1) for i in range(new, hunk.new))
             rows += ((f"-{before[i]}", 0) for i in range(hunk.old, hunk.old_end))
-            rows += ((f"+{after[i]}", i + 1) for i in range(hunk.new, hunk.new_end))
+            rows += ((f"+{after[i]}", skipped + i + 1) for i in range(hunk.new, hunk.new_end))
             new = hunk.new_end
-        rows += ((f" {after[i]}", i + 1) for i in range(new, new_end))
+        rows += ((f" {after[i]}", skipped + i + 1) for i in range(new, new_end))
     text, kept = _cut(rows, limit)
     return Diff(
         text,

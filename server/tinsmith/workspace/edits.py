@@ -14,7 +14,7 @@ import msgspec
 
 from tinsmith.domain.change import FileChange, Snapshot, TextChange
 from tinsmith.domain.errors import ToolError
-from tinsmith.workspace.diff import Hunk, LineRange, hunks_between, merged
+from tinsmith.workspace.diff import CONTEXT, Hunk, LineRange, hunks_between, merged
 from tinsmith.workspace.text import line_starts, lines_of, numbered, text_hash, with_eol
 
 
@@ -31,11 +31,20 @@ class LineEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"insert after {self.start}" if self.op == "insert" else f"{self.op} {self.start}-{last}"
 
 
+class Excerpt(NamedTuple):
+    """The lines of both texts around a change; the `skipped` lines above are the same in both, all below as well."""
+
+    skipped: int
+    before: list[str]
+    after: list[str]
+
+
 class Edited(NamedTuple):
-    """A change and the lines it touches."""
+    """A change, the lines it touches, and an excerpt with at least CONTEXT lines around them."""
 
     change: FileChange
     hunks: tuple[Hunk, ...]
+    excerpt: Excerpt
 
 
 class Snippet(NamedTuple):
@@ -65,7 +74,8 @@ def apply_edits(snapshot: Snapshot, edits: Sequence[LineEdit]) -> Edited:
     changes = _joined([_change(span, whole, starts, snapshot.eol) for span in spans])
     if lacks_end and changes:
         changes[-1] = _without_end(changes[-1], text, snapshot.eol)
-    return Edited(_file_change(snapshot, changes), _hunks(spans))
+    change = _file_change(snapshot, changes)
+    return Edited(change, _hunks(spans), _excerpt(change, text, starts, spans))
 
 
 def rewrite(snapshot: Snapshot, content: str) -> Edited:
@@ -74,16 +84,17 @@ def rewrite(snapshot: Snapshot, content: str) -> Edited:
     Lines that stay the same are left alone, so that marks and cursors in an editor stay where they are.
     """
     text, whole = snapshot.text, with_eol(content.removeprefix("\ufeff"), snapshot.eol)
-    hunks = hunks_between(lines_of(text), lines_of(whole))
+    excerpt = Excerpt(0, lines_of(text), lines_of(whole))
+    hunks = hunks_between(excerpt.before, excerpt.after)
     if not text or not whole or text.endswith("\n") != whole.endswith("\n"):
-        return Edited(_file_change(snapshot, [TextChange(0, len(text), whole)]), hunks)
+        return Edited(_file_change(snapshot, [TextChange(0, len(text), whole)]), hunks, excerpt)
     lacks_end = not text.endswith("\n")
     missing = snapshot.eol if lacks_end else ""
     old, new = line_starts(text + missing), line_starts(whole + missing)
     changes = [TextChange(old[h.old], old[h.old_end], (whole + missing)[new[h.new] : new[h.new_end]]) for h in hunks]
     if lacks_end and changes:
         changes[-1] = _without_end(changes[-1], text, snapshot.eol)
-    return Edited(_file_change(snapshot, changes), hunks)
+    return Edited(_file_change(snapshot, changes), hunks, excerpt)
 
 
 def renumbered(edits: Sequence[LineEdit], hunks: Sequence[Hunk]) -> tuple[LineEdit | None, ...]:
@@ -91,17 +102,19 @@ def renumbered(edits: Sequence[LineEdit], hunks: Sequence[Hunk]) -> tuple[LineEd
     return tuple(_renumbered(edit, hunks) for edit in edits)
 
 
-def snippet(lines: Sequence[str], hunks: Sequence[Hunk], context: int = 3, longest: int = 24) -> Snippet:
-    """Numbered lines around each hunk of the newer text `lines`; of a hunk longer than `longest` only its ends."""
+def snippet(excerpt: Excerpt, hunks: Sequence[Hunk], longest: int = 24) -> Snippet:
+    """Numbered lines of the newer text around each hunk; of a hunk longer than `longest` only its ends."""
+    skipped, lines = excerpt.skipped, excerpt.after
     ranges: list[LineRange] = []
     for hunk in hunks:
-        first, last = max(1, hunk.new + 1 - context), min(len(lines), hunk.new_end + context)
+        first, last = max(1, hunk.new + 1 - CONTEXT), min(skipped + len(lines), hunk.new_end + CONTEXT)
         if last - first >= longest:
             ranges += [(first, first + longest // 2 - 1), (last - longest // 2 + 1, last)]
         else:
             ranges.append((first, last))
     shown = merged(ranges)
-    return Snippet("  ...\n".join(numbered(lines[first - 1 : last], first) for first, last in shown), shown)
+    parts = (numbered(lines[first - 1 - skipped : last - skipped], first) for first, last in shown)
+    return Snippet("  ...\n".join(parts), shown)
 
 
 def _span(edit: LineEdit, total: int) -> _Span:
@@ -201,6 +214,15 @@ def _file_change(snapshot: Snapshot, changes: Sequence[TextChange]) -> FileChang
             "noChange", "The file already reads like this, so nothing was changed. Go on with the next step."
         )
     return FileChange(snapshot.path, snapshot, tuple(changes), after, text_hash(after))
+
+
+def _excerpt(change: FileChange, text: str, starts: Sequence[int], spans: Sequence[_Span]) -> Excerpt:
+    """Around the first to the last of the spans; of a large text that is cheaper than all of its lines."""
+    skipped = max(0, spans[0].begin - CONTEXT)
+    below = min(len(starts) - 1, spans[-1].finish + CONTEXT)
+    begin, end = starts[skipped], min(starts[below], len(text))
+    after = change.after_text[begin : len(change.after_text) - (len(text) - end)]
+    return Excerpt(skipped, lines_of(text[begin:end]), lines_of(after))
 
 
 def _hunks(spans: Sequence[_Span]) -> tuple[Hunk, ...]:

@@ -8,10 +8,13 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tinsmith.workspace.regular import read_regular
+
 _HEADER = re.compile(r'\s*\[([A-Za-z0-9.-]+)(?:\s+"(?:[^"\\\n]|\\.)*")?\]')
 _KEY = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)[ \t]*")
 _PIECE = re.compile(r'\\\n|\\(.)|(")|([#;])|(\n)|([^\\"#;\n]+|\\)', re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
+_MOST_BYTES = 1_000_000
 _MOST_INCLUDES = 10
 """As many levels as git follows itself."""
 
@@ -54,11 +57,10 @@ def _user_files() -> Iterator[str]:
 
 def _settings(path: str, depth: int) -> Iterator[tuple[str, str]]:
     """Every `section.key` of sections without a subsection, in order, and what included files say in between."""
-    try:
-        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
-            text = file.read()
-    except OSError:
+    content = read_regular(path, _MOST_BYTES)
+    if content is None:
         return
+    text = content.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n")
     for name, value in parsed(text):
         if name == "include.path" and depth:
             yield from _settings(os.path.join(os.path.dirname(path), os.path.expanduser(value)), depth - 1)

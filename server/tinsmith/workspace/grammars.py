@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
-from tinsmith.workspace.found import CONTAINERS, Symbol, without_owner
+from tinsmith.domain.symbol import CONTAINERS, Symbol, without_owner
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Query, Tree

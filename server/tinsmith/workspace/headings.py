@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from tinsmith.workspace.found import Symbol
+from tinsmith.domain.symbol import Symbol
 from tinsmith.workspace.text import lines_of
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")

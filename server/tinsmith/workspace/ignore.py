@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from tinsmith.workspace.gitconfig import ignore_settings
 from tinsmith.workspace.regex import Regex, RegexError, compiled
+from tinsmith.workspace.regular import read_regular
 from tinsmith.workspace.wildmatch import expression
 
 RULES_FILE = ".gitignore"
@@ -22,6 +23,9 @@ BOOKKEEPING = frozenset({".git", ".hg", ".svn", ".jj"})
 _FRESH_NANOSECONDS = 50_000_000
 """What changed this short a time ago may change again without another time stamp."""
 _MATCHER_BYTES = 64_000_000
+_MOST_RULES_BYTES = 1_000_000
+"""Of one file; a larger one, which git takes up to a hundred times as large, has no rules for us."""
+_MOST_PATH_BYTES = 10_000
 
 Signature = tuple[int, int, int] | object
 
@@ -156,23 +160,20 @@ def _git_folder(folder: str) -> str | None:
     Source: gitrepository-layout(5): `.git` is a folder, or a file that names one; `commondir` leads on.
     """
     path = os.path.join(folder, ".git")
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            line = file.readline()
+    if not os.path.isdir(path):
+        line = _first_line(path)
         if not line.startswith("gitdir:"):
             return None
         path = os.path.join(folder, line.removeprefix("gitdir:").strip())
-    except IsADirectoryError:
-        pass
-    except OSError:
-        return None
     if not os.path.exists(os.path.join(path, "HEAD")):
         return None
-    try:
-        with open(os.path.join(path, "commondir"), encoding="utf-8", errors="surrogateescape") as file:
-            return os.path.normpath(os.path.join(path, file.read().strip()))
-    except OSError:
-        return path
+    common = _first_line(os.path.join(path, "commondir"))
+    return os.path.normpath(os.path.join(path, common)) if common else path
+
+
+def _first_line(path: str) -> str:
+    """The line without spaces around it, empty when there is none."""
+    return os.fsdecode((read_regular(path, _MOST_PATH_BYTES) or b"").split(b"\n", 1)[0]).strip()
 
 
 def _repository_rules(folder: str, git_folder: str) -> Rules:
@@ -188,11 +189,8 @@ def _rule_list(path: str, folder: str, state: Signature | None, folds_case: bool
     """The rules of a file in this state, None when there are none. The same object while the file stays the same."""
     if state is None:
         return None
-    try:
-        with open(path, "rb") as file:
-            rules = list(_rules(file.read(), folds_case))
-    except OSError:
-        return None
+    content = read_regular(path, _MOST_RULES_BYTES + 1) or b""
+    rules = list(_rules(content, folds_case)) if len(content) <= _MOST_RULES_BYTES else []
     return RuleList(os.path.join(folder, ""), rules) if rules else None
 
 

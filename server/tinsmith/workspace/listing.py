@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from tinsmith.workspace.descriptors import open_directory
 from tinsmith.workspace.ignore import (
     BOOKKEEPING,
     RULES_FILE,
@@ -142,10 +143,15 @@ def _folder(start: str, path: str, above: Rules, known: _Folder | None) -> _Fold
 
 
 def _entries(folder: str) -> Iterator[Entry]:
-    """The files and folders in a folder; none when it cannot be read."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield Entry(entry.name, is_folder=True)
-            elif entry.is_file(follow_symlinks=False):
-                yield Entry(entry.name, is_folder=False)
+    """The files and folders in a folder; none when it cannot be read or is a link by now."""
+    with suppress(OSError):
+        directory = open_directory(folder)
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        yield Entry(entry.name, is_folder=True)
+                    elif entry.is_file(follow_symlinks=False):
+                        yield Entry(entry.name, is_folder=False)
+        finally:
+            os.close(directory)

@@ -10,7 +10,7 @@ from tinsmith.domain.cancel import CancelToken
 from tinsmith.workspace.imports import Modules
 from tinsmith.workspace.languages import is_test, language_of
 from tinsmith.workspace.sources import Sources
-from tinsmith.workspace.symbols import SymbolFinder, find_symbols, has_symbols
+from tinsmith.workspace.symbols import find_symbols, has_symbols
 
 FOLDER_ROWS = 60
 FILE_ROWS = 30
@@ -45,9 +45,7 @@ class File(NamedTuple):
         return self.path.count("/")
 
 
-def overview(
-    sources: Sources, paths: Sequence[str], depth: int, *, cancel: CancelToken, find: SymbolFinder = find_symbols
-) -> str:
+def overview(sources: Sources, paths: Sequence[str], depth: int, *, cancel: CancelToken) -> str:
     """Files, folders `depth` levels down, the files to know first with their symbols, and the tests.
 
     Raises Cancelled.
@@ -58,7 +56,7 @@ def overview(
     files = _with_imports(sources, files, cancel)
     tests = [file for file in files if is_test(file.path)]
     sections = [_total(files), _folders(files, depth)]
-    sections.append(_important([file for file in files if file not in set(tests)], sources, cancel, find))
+    sections.append(_important([file for file in files if file not in set(tests)], sources, cancel))
     if tests:
         sections.append(_tests(tests))
     return "\n".join(sections)
@@ -111,7 +109,7 @@ def _folders(files: Sequence[File], depth: int) -> str:
     return "".join(["Folders\n", *rows]) if rows else "Folders\n(none)\n"
 
 
-def _important(files: Sequence[File], sources: Sources, cancel: CancelToken, find: SymbolFinder) -> str:
+def _important(files: Sequence[File], sources: Sources, cancel: CancelToken) -> str:
     known = [file for file in files if file.language and not _MADE.search(file.path)]
     ranked = sorted(known, key=lambda file: (-_weight(file), file.path))[:FILE_ROWS]
     rows: list[str] = []
@@ -120,7 +118,7 @@ def _important(files: Sequence[File], sources: Sources, cancel: CancelToken, fin
         facts = [_bytes(file.size)]
         if file.imported_by:
             facts.append(f"imported by {file.imported_by}")
-        names = _names(sources, file, find)
+        names = _names(sources, file)
         rows.append(f"{file.path}  ({', '.join(facts)}){': ' if names else ''}{names}"[:_LINE_CHARACTERS] + "\n")
     rest = f"[{len(files) - len(ranked):,} other files; code_files and code_outline find them]\n"
     return "".join(["Files to know first\n", *rows]) + (rest if len(files) > len(ranked) else "")
@@ -140,10 +138,10 @@ def _weight(file: File) -> float:
     return custom + 2 * min(file.imported_by, 10) + is_code * min(file.size.bit_length(), 16) - 3 * file.depth
 
 
-def _names(sources: Sources, file: File, find: SymbolFinder) -> str:
+def _names(sources: Sources, file: File) -> str:
     """The symbols at the top of a file, private ones and variables last."""
     text = sources.text(file.path)
-    outline = find(file.path, text) if text is not None else None
+    outline = find_symbols(file.path, text) if text is not None else None
     top = [symbol for symbol in outline.symbols if not symbol.container] if outline else []
     top.sort(key=lambda symbol: (symbol.name.startswith("_"), symbol.kind in _LATER, symbol.start_line))
     names = ", ".join(f"{symbol.kind} {symbol.name}:{symbol.start_line}" for symbol in top[:SYMBOLS_PER_FILE])

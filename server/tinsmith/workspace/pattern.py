@@ -50,6 +50,15 @@ def matcher(pattern: str, *, is_regex: bool, case: Case) -> Matcher:
     )
 
 
+def definition_of(name: str, *, is_whole: bool) -> Matcher:
+    """Finds lines that define this name, or one that only begins so, by the words that define things; in any case."""
+    expression = _definition("".join(map(literal, name))) + (f"(?:{_NO_WORD}|$)" if is_whole else "")
+    line = _prepared(expression, ignores_case=True)
+    if line is None:
+        raise _refusal(name, "it is too large")
+    return Matcher(line, None, None, ignores_case=True, ripgrep=expression)
+
+
 def _check(pattern: str, *, is_regex: bool) -> None:
     if not pattern:
         raise _refusal(pattern, "it is empty")

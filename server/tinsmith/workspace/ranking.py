@@ -39,7 +39,7 @@ class Candidate(NamedTuple):
 def closest(paths: Iterable[str], pattern: str, most: int) -> list[str]:
     """The paths that are worth a closer look, by what they are called; all when there are at most `most`."""
     found = list(paths)
-    return found if len(found) <= most else sorted(found, key=lambda path: _by_name(path, pattern))[:most]
+    return found if len(found) <= most else sorted(found, key=lambda path: by_name(path, pattern))[:most]
 
 
 def candidate(path: str, content: bytes, matcher: Matcher, most: int) -> Candidate | None:
@@ -57,7 +57,7 @@ def candidate(path: str, content: bytes, matcher: Matcher, most: int) -> Candida
 
 def in_order(candidates: Iterable[Candidate], pattern: str) -> list[Candidate]:
     """The best first."""
-    return sorted(candidates, key=lambda each: (each.rank, *_by_name(each.path, pattern)))
+    return sorted(candidates, key=lambda each: (each.rank, *by_name(each.path, pattern)))
 
 
 def shares(candidates: Sequence[Candidate], most: int) -> list[tuple[Candidate, tuple[int, ...]]]:
@@ -73,7 +73,8 @@ def shares(candidates: Sequence[Candidate], most: int) -> list[tuple[Candidate, 
     return [(each, tuple(sorted(each.numbers[:count]))) for each, count in zip(shown, taken, strict=True)]
 
 
-def _by_name(path: str, pattern: str) -> tuple[int, bool, str]:
+def by_name(path: str, pattern: str) -> tuple[int, bool, str]:
+    """The rank of a path alone, less is better: what kind of file it is, and whether it is named like the pattern."""
     words = _WORD.findall(pattern.lower())
     name = path.rpartition("/")[2].lower()
     return _kind(path), not any(word in name for word in words), path

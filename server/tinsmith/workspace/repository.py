@@ -5,6 +5,7 @@ import re
 from typing import NamedTuple
 
 from tinsmith.workspace.paths import is_within
+from tinsmith.workspace.regular import read_regular
 
 MAX_CONFIG_BYTES = 1_000_000
 _SMALL_FILE_BYTES = 4_096
@@ -153,10 +154,4 @@ def _leads_to(path: str, target: str) -> bool:
 
 
 def _text(path: str, limit: int) -> str:
-    if not os.path.isfile(path):
-        return ""
-    try:
-        with open(path, encoding="utf-8", errors="replace", newline="") as file:
-            return file.read(limit)
-    except OSError:
-        return ""
+    return (read_regular(path, limit) or b"").decode("utf-8", "replace")

@@ -14,6 +14,7 @@ from functools import cache
 
 from tinsmith.domain.errors import ToolError
 from tinsmith.proc.execute import Executed, execute
+from tinsmith.workspace.descriptors import open_resolved
 from tinsmith.workspace.files import MAX_FILE_BYTES
 from tinsmith.workspace.listing import Listing
 from tinsmith.workspace.paths import is_within
@@ -55,6 +56,29 @@ def search(
     return found
 
 
+def holding(
+    listing: Listing,
+    files: Sequence[str],
+    matcher: Matcher,
+    check: Callable[[], None],
+    *,
+    ripgrep: str | None,
+) -> set[str]:
+    """Those of the files on disk where something is found. As `search`, but a file is left at its first match."""
+    found = None
+    if ripgrep and matcher.ripgrep and len(files) >= _WORTH_A_PROCESS:
+        found = _by_ripgrep(ripgrep, listing, files, matcher, check)
+    if found is not None:
+        return set(found)
+    held: set[str] = set()
+    for path in files:
+        check()
+        content = content_of_file(os.path.join(listing.folder, path))
+        if content is not None and next(matching_lines(ready(content, matcher), matcher), None):
+            held.add(path)
+    return held
+
+
 def find_ripgrep(root: str) -> str | None:
     """The `rg` on the PATH, when it is new enough and the workspace did not bring it."""
     found = shutil.which("rg")
@@ -64,9 +88,9 @@ def find_ripgrep(root: str) -> str | None:
 
 
 def content_of_file(path: str) -> bytes | None:
-    """A text file's bytes as UTF-8 without BOM, None for what is not searched."""
+    """A text file's bytes as UTF-8 without BOM, None for what is not searched, also when the path holds a symlink."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, ValueError):
         return None
     try:

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Mapping
 
 from tinsmith.domain.errors import ToolError
+from tinsmith.workspace.descriptors import open_resolved
 from tinsmith.workspace.paths import is_secret
 from tinsmith.workspace.text import decode
 
@@ -17,13 +18,18 @@ class Sources:
 
     def __init__(self, root: str, buffers: Mapping[str, str]) -> None:
         self.root = root
-        real_root = os.path.realpath(root)
+        self._real_root = os.path.realpath(root)
         self._buffers = {
             os.path.relpath(path, each): text
-            for each in (root, real_root)
+            for each in (root, self._real_root)
             for path, text in buffers.items()
             if path.startswith(each.rstrip(os.sep) + os.sep)
         }
+
+    @property
+    def opened(self) -> Mapping[str, str]:
+        """The texts of the open documents below the root, by relative path."""
+        return self._buffers
 
     def unsaved_files(self) -> list[str]:
         """Open documents that have no file yet."""
@@ -58,9 +64,7 @@ class Sources:
 
     def _content(self, path: str) -> bytes | None:
         try:
-            descriptor = os.open(
-                os.path.join(self.root, path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-            )
+            descriptor = open_resolved(os.path.join(self._real_root, path), os.O_RDONLY | os.O_NONBLOCK)
             with os.fdopen(descriptor, "rb") as file:
                 facts = os.fstat(descriptor)
                 is_usual = stat.S_ISREG(facts.st_mode) and facts.st_size <= MAX_SOURCE_BYTES

@@ -3,11 +3,11 @@
 Lines are those of `workspace.text`: 1-based, ended by a line feed only.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from tinsmith.domain.symbol import Symbol
 from tinsmith.workspace.definitions import LINES, find_definitions
-from tinsmith.workspace.found import Symbol
 from tinsmith.workspace.grammars import GRAMMARS, parse_symbols
 from tinsmith.workspace.headings import find_headings
 from tinsmith.workspace.languages import language_of
@@ -17,7 +17,7 @@ MAX_PARSED_CHARACTERS = 500_000
 MAX_SYMBOLS = 5_000
 """Of one text."""
 
-Method = Literal["grammar", "headings", "lines", "none"]
+Method = Literal["editor", "grammar", "headings", "lines", "none"]
 
 
 class Outline(NamedTuple):
@@ -28,10 +28,6 @@ class Outline(NamedTuple):
     is_cut: bool = False
 
 
-SymbolFinder = Callable[[str, str], Outline]
-"""From a path and a text to its outline."""
-
-
 def find_symbols(path: str, text: str) -> Outline:
     """What a text defines. Of a language that nothing here knows, nothing, with the method `none`.
 
@@ -39,13 +35,13 @@ def find_symbols(path: str, text: str) -> Outline:
     """
     language = language_of(path)
     if language == "markdown":
-        return _outline(find_headings(text), "headings")
+        return outline(find_headings(text), "headings")
     if len(text) <= MAX_PARSED_CHARACTERS:
         parsed = parse_symbols(language, text)
         if parsed is not None:
-            return _outline(parsed, "grammar")
+            return outline(parsed, "grammar")
     by_lines = find_definitions(language, text)
-    return Outline((), "none") if by_lines is None else _outline(by_lines, "lines")
+    return Outline((), "none") if by_lines is None else outline(by_lines, "lines")
 
 
 def has_symbols(path: str) -> bool:
@@ -54,5 +50,6 @@ def has_symbols(path: str) -> bool:
     return language == "markdown" or language in LINES or language in GRAMMARS
 
 
-def _outline(symbols: list[Symbol], method: Method) -> Outline:
+def outline(symbols: Sequence[Symbol], method: Method) -> Outline:
+    """As many of the symbols as one text may have."""
     return Outline(tuple(symbols[:MAX_SYMBOLS]), method, len(symbols) > MAX_SYMBOLS)

@@ -84,13 +84,13 @@ def dominant_eol(text: str) -> Eol:
     return "\r\n" if windows > unix else "\n"
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines without their ends. A final line end opens no further line; the empty text has none."""
-    lines = text.split("\n")
+def lines_of(text: str, most: int = -1) -> list[str]:
+    """The lines without their ends, the first `most` of them. A final line end opens no further line."""
+    lines = text.split("\n", most)
     last = lines.pop()
     if "\r" in text:
         lines = [line.removesuffix("\r") for line in lines]
-    return [*lines, last] if last else lines
+    return [*lines, last] if last and len(lines) != most else lines
 
 
 def line_count(text: str) -> int:

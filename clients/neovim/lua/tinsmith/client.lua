@@ -138,6 +138,9 @@ local handlers = {
   ["agent/diagnostics"] = function(_, params)
     return require("tinsmith.diagnostics").answer(process.client, params)
   end,
+  ["agent/symbols"] = function(_, params)
+    return require("tinsmith.symbols").answer(process.client, params)
+  end,
 }
 
 ---@param client vim.lsp.Client

@@ -9,6 +9,7 @@ import msgspec
 from tinsmith.adapters.lsp import wire
 from tinsmith.adapters.lsp.convert import document_diagnostics, wire_question
 from tinsmith.adapters.lsp.documents import OpenDocuments
+from tinsmith.adapters.lsp.symbols import outline_of, placed_symbol
 from tinsmith.adapters.lsp.transport import RequestError, Transport
 from tinsmith.domain.change import ApplyResult, ApplyStatus, FileChange, Refreshed, Snapshot
 from tinsmith.domain.diagnostic import DocumentDiagnostics
@@ -23,6 +24,7 @@ from tinsmith.domain.policy import (
     Subject,
     ToolSubject,
 )
+from tinsmith.domain.symbol import PlacedSymbol, Symbol
 from tinsmith.workspace.paths import uri_of_path
 
 Answered = TypeVar("Answered")
@@ -31,14 +33,14 @@ APPLY_TIMEOUT = 30.0
 """Seconds an editor may take to apply an edit; it cannot while its user is at a prompt."""
 RELOAD_TIMEOUT = 5.0
 """Seconds an editor may take to read a file again."""
-DIAGNOSTICS_GRACE = 0.3
+ANSWER_GRACE = 0.3
 """Seconds that an editor has beyond those it was told to wait."""
 SYNC_TIMEOUT = 1.0
 """Seconds until an applied edit must have come back as a change of the document."""
 
 
 class Editor:
-    """The Documents, the Diagnostics and the Prompter of a client.
+    """The Documents, the Diagnostics, the Symbols and the Prompter of a client.
 
     One that speaks `agent/applyEdits` compares the hashes itself; for any other `workspace/applyEdit` is
     followed by a look at what came of it, because its `applied: true` proves nothing.
@@ -88,11 +90,23 @@ class Editor:
         params = wire.DiagnosticsParams(tuple(map(self._uri, paths)), versions, round(wait * 1000))
         try:
             answer = await self._transport.request(
-                "agent/diagnostics", params, wire.DiagnosticsResult, wait + DIAGNOSTICS_GRACE
+                "agent/diagnostics", params, wire.DiagnosticsResult, wait + ANSWER_GRACE
             )
         except (RequestError, TimeoutError, msgspec.DecodeError):
             return ()
         return tuple(map(document_diagnostics, answer.documents))
+
+    @property
+    def has_symbols(self) -> bool:
+        return self._capability.symbols is not None
+
+    async def outline(self, path: str, version: int, wait: float) -> tuple[Symbol, ...]:
+        answer = await self._ask_symbols(wire.SymbolsParams(round(wait * 1000), uri=self._uri(path)))
+        return outline_of(answer.symbols) if answer.version == version else ()
+
+    async def named(self, name: str, wait: float) -> tuple[PlacedSymbol, ...]:
+        answer = await self._ask_symbols(wire.SymbolsParams(round(wait * 1000), query=name))
+        return tuple(each for each in map(placed_symbol, answer.symbols) if each is not None)
 
     async def apply(self, label: str, turn_id: str, changes: Sequence[FileChange]) -> tuple[ApplyResult, ...]:
         if self._capability.apply_edits is None:
@@ -120,6 +134,16 @@ class Editor:
         except (RequestError, msgspec.DecodeError):
             return None
         return PermissionAnswer(answer.option_id, answer.feedback)
+
+    async def _ask_symbols(self, params: wire.SymbolsParams) -> wire.SymbolsResult:
+        if not self.has_symbols:
+            return wire.SymbolsResult()
+        try:
+            return await self._transport.request(
+                "agent/symbols", params, wire.SymbolsResult, params.wait_ms / 1000 + ANSWER_GRACE
+            )
+        except (RequestError, TimeoutError, msgspec.DecodeError):
+            return wire.SymbolsResult()
 
     async def _reload(self, path: str, uri: str, disk_hash: str) -> bool:
         """Whether the editor has read the file again and says so by a change of the document."""

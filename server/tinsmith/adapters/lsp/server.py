@@ -61,7 +61,12 @@ async def _serve(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_ou
     editor = Editor(transport, documents, _capability(params))
     settings = params.initialization_options.settings if params.initialization_options else {}
     async with open_runtime(
-        epoch=opening["epoch"], editor_settings=settings, documents=editor, prompter=editor, diagnostics=editor
+        epoch=opening["epoch"],
+        editor_settings=settings,
+        documents=editor,
+        prompter=editor,
+        diagnostics=editor,
+        symbols=editor,
     ) as runtime:
         methods = Methods(runtime, documents, transport, params)
         if _capability(params) is None:

@@ -102,6 +102,7 @@ class AgentCapability(Wire, frozen=True):
     permissions: dict[str, Any] | None = None
     reload_document: dict[str, Any] | None = None
     diagnostics: dict[str, Any] | None = None
+    symbols: dict[str, Any] | None = None
     stream: StreamCapability = StreamCapability()
     opt_out: tuple[str, ...] = ()
 
@@ -363,6 +364,30 @@ class DocumentDiagnostics(Wire, frozen=True):
 
 class DiagnosticsResult(Wire, frozen=True):
     documents: tuple[DocumentDiagnostics, ...] = ()
+
+
+class SymbolsParams(Wire, frozen=True):
+    """`agent/symbols`: what the client's own language servers know, of a name or of one document."""
+
+    wait_ms: int
+    query: str | None = None
+    uri: str | None = None
+
+
+class Symbol(Wire, frozen=True):
+    """Lines are numbered from 0, both included, as in LSP's FoldingRange."""
+
+    uri: str
+    name: str
+    kind: int
+    start_line: int
+    end_line: int
+    container_name: str = ""
+
+
+class SymbolsResult(Wire, frozen=True):
+    symbols: tuple[Symbol, ...] = ()
+    version: int | None = None
 
 
 class VersionedIdentifier(Wire, frozen=True, omit_defaults=False):

@@ -1,4 +1,4 @@
-"""A symbol, as every way of finding one gives it."""
+"""A symbol, as every way of finding one gives it: grammars, the look of lines, an editor's language servers."""
 
 import re
 from typing import Literal, NamedTuple
@@ -39,6 +39,13 @@ class Symbol(NamedTuple):
     container: str
     start_line: int
     end_line: int
+
+
+class PlacedSymbol(NamedTuple):
+    """A symbol and the path of the file that defines it."""
+
+    path: str
+    symbol: Symbol
 
 
 def without_owner(name: str) -> tuple[str, str]:

@@ -1,6 +1,6 @@
-"""The search tools on a tree of 20,000 files, half of them ignored, beside plain `rg` on the same tree.
+"""Single calls of tools: on a tree of 20,000 files, half of them ignored, beside plain `rg`, and on a file of 1 MB.
 
-As a program, run by the installed environment: `searches.py TREE TIMES RG` prints the samples as JSON.
+As a program, run by the installed environment: `tools.py TREE TIMES RG` prints the samples as JSON.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 PATTERN = "def parse_config"
 QUERY = "parse_conf"
+COMMON = "config"
+"""A part of a name that is in nearly every file."""
+LARGE = "large.txt"
 _VERBS = ("parse", "load", "store", "search", "walk", "match", "hash", "edit", "write", "read", "index", "view")
 _NOUNS = ("config", "user", "service", "model", "tree", "window", "engine", "turn", "item", "event", "policy", "role")
 _WORDS = (*_VERBS, *_NOUNS, "cache", "rule", "line", "text")
@@ -29,7 +32,7 @@ _RULES = (
 )
 
 
-def measure_searches(
+def measure_tools(
     python: Path, place: Path, environment: Mapping[str, str], times: int, server: "Samples", floor: "Samples"
 ) -> None:
     """Add samples in milliseconds: ours with and without `rg`, and plain `rg`, where there is one."""
@@ -45,6 +48,9 @@ def measure_searches(
         server[row] += told["code_grep"] if rg or row == "grep without rg" else []
         server["files cold"] += told["cold"]
         server["files warm"] += told["warm"]
+        server["symbols"] += told["symbols"]
+        server["read 1 MB"] += told["read"]
+        server["edit 1 MB"] += told["edit"]
         floor["plain rg"] += told.get("plain", [])
 
 
@@ -80,29 +86,53 @@ def _line(chance: random.Random) -> str:
     )
 
 
+def _timed(sync: Callable[[int], None], taken: list[float]) -> Callable[[int], None]:
+    """The same, which notes how many seconds it took: that is the disk's share of a write."""
+
+    def timed(descriptor: int) -> None:
+        begun = time.perf_counter()
+        sync(descriptor)
+        taken.append(time.perf_counter() - begun)
+
+    return timed
+
+
 async def _sampled(tree: str, times: int, rg: str) -> dict[str, list[float]]:
+    import msgspec
+
     from tinsmith.domain.cancel import CancelToken
     from tinsmith.domain.ports import NoDocuments
     from tinsmith.domain.tool import CallScope, ToolSpec
     from tinsmith.tools import builtin_tools
 
     samples: dict[str, list[float]] = defaultdict(list)
+    syncing: list[float] = []
+    os.fsync = _timed(os.fsync, syncing)
     names = {"role": "direct", "turn_id": "t", "call_id": "k", "conversation_id": "c", "cwd": tree, "root": tree}
     scope = CallScope(**names, cancel=CancelToken(), output=lambda _: None)
 
-    async def call(row: str, tools: dict[str, ToolSpec], name: str, **arguments: Any) -> None:
-        decoded = tools[name].args(**arguments)
+    async def call(row: str, tools: dict[str, ToolSpec], name: str, **arguments: Any) -> str:
+        decoded = msgspec.convert(arguments, tools[name].args)
+        syncing.clear()
         begun = time.perf_counter()
         await tools[name].preview(decoded, scope)
-        await tools[name].run(decoded, scope)
-        samples[row].append(1000 * (time.perf_counter() - begun))
+        result = await tools[name].run(decoded, scope)
+        samples[row].append(1000 * (time.perf_counter() - begun - sum(syncing)))
+        return result.content
 
-    for _ in range(times + 1):
+    large = Path(tree) / LARGE
+    large.write_text("".join(f"line {number:06} of a file that is one megabyte large\n" for number in range(19_600)))
+    for turn in range(times + 1):
         tools = {spec.name: spec for spec in builtin_tools(NoDocuments(), cache_dir=f"{tree}-cache")}
         await call("cold", tools, "code_files", query=QUERY)
         await call("warm", tools, "code_files", query=QUERY)
         await call("first", tools, "code_grep", pattern=PATTERN)
         await call("code_grep", tools, "code_grep", pattern=PATTERN)
+        await call("symbols", tools, "code_symbols", query=COMMON)
+        shown = await call("read", tools, "read", path=LARGE, start_line=9_800)
+        known = shown.partition("hash: ")[2].partition("\n")[0]
+        edits = [{"op": "replace", "start": 9_900, "text": f"turn {turn}"}]
+        await call("edit", tools, "edit", path=LARGE, hash=known, edits=edits)
         if rg:
             begun = time.perf_counter()
             subprocess.run((rg, "-nS", PATTERN), cwd=tree, stdin=subprocess.DEVNULL, capture_output=True, check=True)  # noqa: ASYNC221
