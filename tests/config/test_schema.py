@@ -72,7 +72,7 @@ BAD = [
     ),
     *(("active_role", value) for value in ("worker", "explorer", "", "Direct", 5)),
     *(("llm_config.api_key_env", value) for value in ("", None, 5)),
-    *(("llm_config.dialect", value) for value in ("openai", "", None, [])),
+    *(("llm_config.dialect", value) for value in ("openai", "", [])),
     *(
         ("llm_config.base_url", value)
         for value in (

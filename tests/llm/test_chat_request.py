@@ -12,6 +12,7 @@ from tinsmith.domain.ports import ModelRequest
 from tinsmith.domain.settings import ModelChoice
 from tinsmith.domain.tool import ToolSpec
 from tinsmith.llm.chat_request import encode_request
+from tinsmith.llm.dialect import Terms
 from tinsmith.llm.history import check_history
 from tinsmith.llm.profiles import DEFAULT, Profile, profile_for
 
@@ -45,7 +46,7 @@ def body(
     *messages, profile: Profile = DEFAULT, choice: ModelChoice = ModelChoice("m", "override", "k"), **fields
 ) -> dict:
     fields = {"system": "", **fields}
-    return json.loads(encode_request(ModelRequest(choice, messages=messages, **fields), profile))
+    return json.loads(encode_request(ModelRequest(choice, messages=messages, **fields), Terms(profile)))
 
 
 def test_a_whole_request() -> None:
@@ -90,15 +91,18 @@ def test_a_tool_may_be_demanded() -> None:
 
 def test_an_image_is_named() -> None:
     content = body(user("see", ImagePart("hash", "image/png")))["messages"][0]["content"]
-    assert content == "see\n\n[an image (image/png) that cannot be shown to this model]"
+    assert content == [
+        {"type": "text", "text": "see"},
+        {"type": "text", "text": "[an image (image/png) that cannot be shown to this model]"},
+    ]
 
 
 def test_switches_of_a_profile() -> None:
     choice = ModelChoice("m", "override", "k", max_output_tokens=9)
     sent = body(user("hi"), profile=profile_for("https://api.openai.com/v1"), choice=choice)
     assert (sent["max_completion_tokens"], "max_tokens" in sent) == (9, False)
-    assert "stream_options" not in body(user("hi"), profile=Profile(asks_usage=False))
-    assert profile_for("http://127.0.0.1:8080/v1") == DEFAULT
+    assert "stream_options" not in body(user("hi"), profile=Profile(omits=frozenset({"stream_options"})))
+    assert profile_for("http://127.0.0.1:9999/v1") == DEFAULT
 
 
 @pytest.mark.parametrize("arguments", ["{", "", "[1]", "null", '{"a":1}x', "\ud800"])
@@ -144,8 +148,8 @@ def test_llm_41_any_text_can_be_sent_under_the_allowed_keys(said: str, argument:
         (user(said), assistant(said, call), result("c1", output)),
         is_streamed=False,
     )
-    encoded = encode_request(request, DEFAULT)
-    assert encode_request(request, DEFAULT) == encoded
+    encoded = encode_request(request, Terms(DEFAULT))
+    assert encode_request(request, Terms(DEFAULT)) == encoded
     sent = json.loads(encoded.decode())
     assert set().union(*sent["messages"]) <= {"role", "content", "tool_calls", "tool_call_id"}
     assert sent["messages"][-1]["content"] == output.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -154,7 +158,7 @@ def test_llm_41_any_text_can_be_sent_under_the_allowed_keys(said: str, argument:
 def test_the_prefix_of_a_longer_conversation_is_the_same_bytes() -> None:
     def prefix(*messages: object) -> bytes:
         request = ModelRequest(ModelChoice("m", "override", "k"), "Be good.", messages, (READ,))
-        return encode_request(request, DEFAULT).partition(b'],"tools"')[0]
+        return encode_request(request, Terms(DEFAULT)).partition(b'],"tools"')[0]
 
     shorter = user("a"), assistant("b", ToolCall("c1", "read", "{}")), result("c1")
     assert prefix(*shorter, assistant("c"), user("d")).startswith(prefix(*shorter))

@@ -8,6 +8,7 @@ from tinsmith.domain.errors import AgentError, Cancelled, ProtocolError
 from tinsmith.domain.event import (
     AnswerReceived,
     AnswerWithdrawn,
+    Notice,
     PromptBuilt,
     ReasoningStreamed,
     RequestCancelled,
@@ -99,7 +100,7 @@ def _build(request: TurnRequest, progress: Progress, *, is_squeezed: bool) -> tu
     )
     progress.edges = view.edges
     request.journal.publish(PromptBuilt(progress.rounds, len(view.messages), view.tokens, view.elided, view.dropped))
-    return ModelRequest(request.model, system, view.messages, tools), view
+    return ModelRequest(request.model, system, view.messages, tools, cache_key=request.conversation_id), view
 
 
 def _overhead(request: TurnRequest) -> int:
@@ -179,6 +180,7 @@ async def _keep(request: TurnRequest, progress: Progress, answer: Answer, item_i
         usage=answer.usage,
         model=request.model.model,
         created_at=now_ms(),
+        sealed=answer.sealed,
     )
     progress.usage += answer.usage
     progress.edges = measured(view.edges, view, _overhead(request), answer.usage.input)
@@ -194,6 +196,10 @@ async def _keep(request: TurnRequest, progress: Progress, answer: Answer, item_i
         ),
     )
     progress.messages.append(message)
+    for remark in answer.remarks:
+        if remark.code not in progress.remarked:  # once a turn is enough
+            progress.remarked.add(remark.code)
+            request.journal.publish(Notice("warning", remark.code, remark.message))
     return message
 
 
