@@ -3,10 +3,11 @@
 from urllib.parse import urlsplit
 
 from tinsmith.domain.settings import DialectName, LlmSettings
+from tinsmith.llm.anthropic import ANTHROPIC
 from tinsmith.llm.chat_completions import CHAT_COMPLETIONS
 from tinsmith.llm.dialect import Dialect
 
-DIALECTS: dict[DialectName, Dialect] = {dialect.name: dialect for dialect in (CHAT_COMPLETIONS,)}
+DIALECTS: dict[DialectName, Dialect] = {dialect.name: dialect for dialect in (CHAT_COMPLETIONS, ANTHROPIC)}
 
 
 def dialect_of(settings: LlmSettings) -> Dialect:
