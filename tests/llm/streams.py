@@ -27,6 +27,14 @@ def assemble(dialect: DialectName, chunks: Iterable[bytes]) -> tuple[list[ModelD
     return deltas, assembly.finish()
 
 
+def assemble_whole(dialect: DialectName, body: bytes) -> tuple[list[ModelDelta], Answer] | None:
+    """The deltas and the answer of a body that was not streamed, None when it is no answer."""
+    numbers = count(1)
+    assembly = DIALECTS[dialect].assembly(ENDPOINT, lambda: f"call_{next(numbers)}", ORIGIN)
+    deltas: list[ModelDelta] = []
+    return (deltas, assembly.finish()) if assembly.take_whole(body, deltas) else None
+
+
 def cut(body: bytes, places: Sequence[int]) -> list[bytes]:
     """The body in pieces, cut at these offsets."""
     return [body[start:end] for start, end in pairwise([0, *places, len(body)])]

@@ -5,7 +5,7 @@ changes it.
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.llm.streams import GOLDEN, assemble, check_deltas, cut, read, sealed
+from tests.llm.streams import GOLDEN, assemble, assemble_whole, check_deltas, cut, read, sealed
 
 from tinsmith.domain.errors import TransportError
 from tinsmith.domain.message import Answer, TextDelta, ToolCall, Usage
@@ -39,16 +39,78 @@ STREAMS: dict[str, Answer] = {
         Usage(70, 9, 79, 20),
     ),
     "anthropic/refusal.sse": Answer(finish_reason="refusal", usage=Usage(10, 1, 11)),
+    "responses/reasoning_and_calls.sse": Answer(
+        "I look at both 🚀.",
+        "**Reading** two files.\n\nThen 編集.",
+        (ToolCall("call_1", "read", '{"path":"a.py"}'), ToolCall("call_2", "code_map", "{}")),
+        "tool_calls",
+        Usage(1200, 80, 1280, 1024, 64),
+        (
+            sealed(
+                '{"type":"reasoning","summary":[{"type":"summary_text","text":"**Reading** two files."},'
+                '{"type":"summary_text","text":"Then 編集."}],"encrypted_content":"gAAAA-whole"}'
+            ),
+            sealed('{"type":"message","phase":"commentary"}'),
+        ),
+    ),
+    "responses/cut_call.sse": Answer(
+        calls=(
+            ToolCall("call_1", "read", '{"path":"a"}'),
+            ToolCall("call_2", "write", '{"path":"b"', is_complete=False),
+        ),
+        finish_reason="length",
+        usage=Usage(9, 16, 25),
+    ),
+    "responses/refusal.sse": Answer("I may not do that.", finish_reason="refusal", usage=Usage(9, 6, 15)),
+    "responses/gateway.sse": Answer(
+        "One.",
+        calls=(ToolCall("call_1", "read", '{"path":"x"}'), ToolCall("call_2", "bash", '{"command":"ls"}')),
+        finish_reason="tool_calls",
+    ),
+    "responses/only_the_end.sse": Answer("All of it.", "Hm.", finish_reason="stop", usage=Usage(3, 4, 7)),
+    "responses/filtered.sse": Answer(finish_reason="content_filter"),
 }
 FAILURES: dict[str, tuple[str, bool, str]] = {
+    "responses/failed.sse": ("providerHttp", True, ""),
+    "responses/error.sse": ("rateLimited", True, ""),
     "anthropic/overloaded.sse": ("overloaded", True, "Well"),
 }
 """Code, whether it is retryable, and the text that came before."""
 
 
+WHOLE: dict[str, Answer] = {
+    "anthropic/message.json": Answer(
+        "I look.",
+        "Two files.",
+        (ToolCall("call_1", "read", '{"path":"a.py"}'),),
+        "tool_calls",
+        Usage(12, 20, 32, 7),
+        (sealed('{"type":"thinking","thinking":"Two files.","signature":"EqQB"}'),),
+    ),
+    "responses/response.json": Answer(
+        "I look.",
+        "Hm.",
+        (ToolCall("call_1", "read", '{"path":"a.py"}'),),
+        "tool_calls",
+        Usage(10, 6, 16, 4, 2),
+        (sealed('{"type":"reasoning","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"gAAAA"}'),),
+    ),
+}
+"""Answers that were not streamed."""
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_whole_answer(name: str) -> None:
+    dialect, body = read(name)
+    deltas, answer = assemble_whole(dialect, body)
+    assert answer == WHOLE[name]
+    check_deltas(deltas, answer)
+    assert assemble_whole(dialect, b'{"status":"ok"}') is None
+
+
 def test_every_recording_is_replayed() -> None:
-    recorded = {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*") if path.suffix in {".sse", ".ndjson"}}
-    assert recorded == STREAMS.keys() | FAILURES.keys()
+    recorded = {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.*")}
+    assert recorded == STREAMS.keys() | FAILURES.keys() | WHOLE.keys()
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -76,6 +138,6 @@ def test_a_recorded_failure(name: str) -> None:
         with pytest.raises(TransportError) as failed:
             assemble(dialect, chunks)
         assert (failed.value.code, failed.value.retryable) == (code, is_retryable)
-    before, _, _ = body.partition(b"event: error")
-    deltas, _ = assemble(dialect, [before])
+    *before, _ = body.rpartition(b"event:")
+    deltas, _ = assemble(dialect, [before[0]])
     assert [delta.text for delta in deltas if isinstance(delta, TextDelta)] == ([said] if said else [])

@@ -22,7 +22,7 @@ class Draft:
         self._mint = mint
         self._origin = origin
         self._text: list[str] = []
-        self._text_length = 0
+        self.text_length = 0
         self._reasoning: list[str] = []
         self._sealed: list[Sealed] = []
         self.calls: list[OpenCall] = []
@@ -37,7 +37,7 @@ class Draft:
         """More text."""
         if text:
             self._text.append(text)
-            self._text_length += len(text)
+            self.text_length += len(text)
             batch.append(TextDelta(text))
 
     def think(self, text: str, batch: list[ModelDelta]) -> None:
@@ -58,10 +58,11 @@ class Draft:
             call.name = name
             batch.append(CallDetected(call.call_id, name))
 
-    def seal(self, body: str, after_calls: int | None = None) -> None:
-        """A sealed part at this place of the answer, or behind as many of its calls as are given."""
-        place = len(self.calls) if after_calls is None else after_calls
-        self._sealed.append(Sealed(self._origin, body, self._text_length, place))
+    def seal(self, body: str, after_text: int | None = None, after_calls: int | None = None) -> None:
+        """A sealed part at this place of the answer, or at the given one."""
+        said = self.text_length if after_text is None else after_text
+        called = len(self.calls) if after_calls is None else after_calls
+        self._sealed.append(Sealed(self._origin, body, said, called))
 
     def finish(self, finish_reason: str, calls: Iterable[ToolCall]) -> Answer:
         """The whole answer."""

@@ -18,6 +18,7 @@ _OPTIONAL: dict[str, tuple[str, ...]] = {
     "reasoning_details": (),
     "include": ("encrypted content", "encrypted_content"),
     "reasoning": (),
+    "summary": ("reasoning summaries",),
     "thinking": (),
     "think": ("support thinking",),
     "temperature": (),
@@ -42,6 +43,8 @@ def learn(status: int, refusal: bytes, body: bytes, profile: Profile) -> Profile
     if status not in _ABOUT_THE_BODY:
         return None
     parameter = _parameter(refusal)
+    first, _, last = parameter.rpartition(".")
+    blamed = last if last in _OPTIONAL else first.partition(".")[0]
     if profile.limit_field in {parameter, *_named(text, (profile.limit_field,))} and _UNWANTED.search(text):
         other = "max_completion_tokens" if profile.limit_field == "max_tokens" else "max_tokens"
         if other in text and _has(body, profile.limit_field):
@@ -49,7 +52,7 @@ def learn(status: int, refusal: bytes, body: bytes, profile: Profile) -> Profile
     unwanted = {
         name
         for name, others in _OPTIONAL.items()
-        if _has(body, name) and (parameter.partition(".")[0] == name or _is_unwanted(text, (name, *others)))
+        if _has(body, name) and (blamed == name or _is_unwanted(text, (name, *others)))
     }
     return msgspec.structs.replace(profile, omits=profile.omits | unwanted) if unwanted else None
 
