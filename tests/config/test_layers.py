@@ -70,6 +70,7 @@ OVERRIDABLE = [
     "llm_config.stream_stall_timeout",
     "llm_config.dialect",
     "llm_config.base_url",
+    "llm_config.context_window",
     "llm_config.reasoning_effort",
     "llm_config.switches.merge_roles",
     "llm_config.switches.bridge_results",

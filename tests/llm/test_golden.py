@@ -69,8 +69,33 @@ STREAMS: dict[str, Answer] = {
     ),
     "responses/only_the_end.sse": Answer("All of it.", "Hm.", finish_reason="stop", usage=Usage(3, 4, 7)),
     "responses/filtered.sse": Answer(finish_reason="content_filter"),
+    "ollama/thinking_and_calls.ndjson": Answer(
+        "I look at both 🚀.",
+        "Two files. 編",
+        (
+            ToolCall("call_1", "read", '{"path":"a.py"}'),
+            ToolCall("call_2", "read", '{"path":"b.py"}'),
+            ToolCall("call_3", "code_map", "{}"),
+        ),
+        "tool_calls",
+        Usage(120, 30, 150),
+    ),
+    "ollama/text.ndjson": Answer("Hello\n\n    there", finish_reason="length", usage=Usage(10, 5, 15)),
+    "ollama/old_server.ndjson": Answer(
+        "old server", calls=(ToolCall("call_1", "read", '{"path":"a"}'),), finish_reason="tool_calls"
+    ),
+    "chat_completions/reasoning_and_calls.sse": Answer(
+        "I look at both 🚀.",
+        "Two files. 編",
+        (ToolCall("call_1", "read", '{"path": "a.py"}'), ToolCall("call_2", "code_map", "{}")),
+        "tool_calls",
+        Usage(120, 30, 150, 64, 8),
+    ),
+    "chat_completions/text.sse": Answer("Hello\n\n    there", finish_reason="stop"),
 }
 FAILURES: dict[str, tuple[str, bool, str]] = {
+    "ollama/error.ndjson": ("providerHttp", False, "Well"),
+    "chat_completions/error.sse": ("overloaded", True, "Well"),
     "responses/failed.sse": ("providerHttp", True, ""),
     "responses/error.sse": ("rateLimited", True, ""),
     "anthropic/overloaded.sse": ("overloaded", True, "Well"),
@@ -86,6 +111,12 @@ WHOLE: dict[str, Answer] = {
         "tool_calls",
         Usage(12, 20, 32, 7),
         (sealed('{"type":"thinking","thinking":"Two files.","signature":"EqQB"}'),),
+    ),
+    "ollama/message.json": Answer(
+        "I look.", "Hm.", (ToolCall("call_1", "read", '{"path":"a.py"}'),), "tool_calls", Usage(7, 3, 10)
+    ),
+    "chat_completions/completion.json": Answer(
+        "I look.", "Hm.", (ToolCall("call_1", "read", '{"path":"a.py"}'),), "tool_calls", Usage(10, 6, 16)
     ),
     "responses/response.json": Answer(
         "I look.",
@@ -138,6 +169,6 @@ def test_a_recorded_failure(name: str) -> None:
         with pytest.raises(TransportError) as failed:
             assemble(dialect, chunks)
         assert (failed.value.code, failed.value.retryable) == (code, is_retryable)
-    *before, _ = body.rpartition(b"event:")
-    deltas, _ = assemble(dialect, [before[0]])
+    before = body[: max(body.rfind(b"event:"), body.rfind(b'{"error"'))]
+    deltas, _ = assemble(dialect, [before])
     assert [delta.text for delta in deltas if isinstance(delta, TextDelta)] == ([said] if said else [])

@@ -144,6 +144,8 @@ class LlmTree(_Group):
     """The protocol that the provider speaks; absent means that it is guessed from base_url."""
     base_url: _Url | None = _LLM.base_url
     """Where the provider is, up to and including its version, such as http://127.0.0.1:8080/v1."""
+    context_window: Annotated[int, Field(gt=0)] | None = _LLM.context_window
+    """Tokens of the model's context, where the provider's list is silent or wrong; Ollama reserves that much memory."""
     reasoning_effort: Effort | None = _LLM.reasoning_effort
     """How much a reasoning model thinks; absent leaves it to the model."""
     switches: SwitchTree = SwitchTree()

@@ -24,7 +24,8 @@ class SwitchSettings(msgspec.Struct, frozen=True):
 class LlmSettings(msgspec.Struct, frozen=True):
     """How to reach the provider. Times in seconds, backoffs in milliseconds (the last repeats).
 
-    An absent `dialect` is guessed from `base_url`, an absent `reasoning_effort` is the model's own.
+    An absent `dialect` is guessed from `base_url`, an absent `reasoning_effort` is the model's own. `context_window`,
+    in tokens, goes before what the provider's list says.
     """
 
     api_key_env: str = "LLM_API_KEY"
@@ -37,6 +38,7 @@ class LlmSettings(msgspec.Struct, frozen=True):
     stream_stall_timeout: float = 120
     dialect: DialectName | None = None
     base_url: str | None = None
+    context_window: int | None = None
     reasoning_effort: Effort | None = None
     switches: SwitchSettings = SwitchSettings()
 

@@ -89,10 +89,7 @@ class AnswerReader:
                 text = payload.strip()
                 if not text or text.startswith(b":"):  # the latter: a heartbeat that a gateway wrapped into an event
                     continue
-                if self._assembly.take(text, batch):
-                    has_event = True
-                elif not self._has_events:
-                    self._check_dialect(text)
+                has_event |= self._add(text, batch)
                 if self._assembly.is_done:
                     break
         except AgentError as failure:
@@ -103,6 +100,25 @@ class AnswerReader:
             self._clock.restart()
         return None
 
+    def _add(self, text: bytes, batch: list[ModelDelta]) -> bool:
+        """Take one payload in. What is no event may be part of a page, if the body does not claim to be a stream."""
+        is_event = False
+        try:
+            is_event = self._assembly.take(text, batch)
+        except ProtocolError:
+            if self._has_events:
+                raise
+            self._check_dialect(text)
+            if self._content_type.startswith(self._dialect.media_type):
+                raise
+        if not is_event and not self._has_events:
+            self._check_dialect(text)
+        return is_event
+
+    @property
+    def _content_type(self) -> str:
+        return self._response.headers.get("content-type", "")
+
     def _check_dialect(self, text: bytes) -> None:
         spoken = name_dialect(text)
         if spoken is not None and spoken != self._dialect.name:
@@ -112,17 +128,16 @@ class AnswerReader:
         if self._assembly.is_done or self._assembly.finish_reason:
             return [self._checked()]
         body = b"".join(self._before_events).strip()
-        content_type = self._response.headers.get("content-type", "")
         if not self._has_events and body:
             self._check_dialect(body)
-        if self._has_events or not body or content_type.startswith("text/event-stream"):
+        if self._has_events or not body or self._content_type.startswith(self._dialect.media_type):
             raise self._interrupted()
-        return self._read_whole(body, content_type)
+        return self._read_whole(body)
 
-    def _read_whole(self, body: bytes, content_type: str) -> Sequence[ModelDelta]:
+    def _read_whole(self, body: bytes) -> Sequence[ModelDelta]:
         """An answer that came whole, although a stream was asked for or because none was."""
         batch: list[ModelDelta] = []
-        unexpected = errors.unexpected_body(self._response.status, content_type, body, self._endpoint)
+        unexpected = errors.unexpected_body(self._response.status, self._content_type, body, self._endpoint)
         try:
             is_answer = self._assembly.take_whole(body, batch)
         except ProtocolError as error:

@@ -6,9 +6,12 @@ from tinsmith.domain.settings import DialectName, LlmSettings
 from tinsmith.llm.anthropic import ANTHROPIC
 from tinsmith.llm.chat_completions import CHAT_COMPLETIONS
 from tinsmith.llm.dialect import Dialect
+from tinsmith.llm.ollama import OLLAMA
 from tinsmith.llm.responses import RESPONSES
 
-DIALECTS: dict[DialectName, Dialect] = {dialect.name: dialect for dialect in (CHAT_COMPLETIONS, RESPONSES, ANTHROPIC)}
+DIALECTS: dict[DialectName, Dialect] = {
+    dialect.name: dialect for dialect in (CHAT_COMPLETIONS, RESPONSES, ANTHROPIC, OLLAMA)
+}
 
 
 def dialect_of(settings: LlmSettings) -> Dialect:

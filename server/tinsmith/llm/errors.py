@@ -66,6 +66,7 @@ _OVERFLOW_WORDS = re.compile(
 _QUOTA_WORDS = re.compile(
     r"insufficient (balance|credits?|quota|funds)|out of credits?|credit balance is too low", re.IGNORECASE
 )
+_NO_TOOLS_WORDS = re.compile(r"not support (tools?|function)", re.IGNORECASE)
 _OVERLOAD_WORDS = re.compile(r"overloaded|at capacity|no capacity", re.IGNORECASE)
 
 
@@ -159,6 +160,8 @@ def _verdict(refusal: Refusal, endpoint: Endpoint) -> tuple[str, bool, str]:
         return "overloaded", True, "The provider has too much to do or is starting: try again in a moment."
     if status in {408, 409, 425} or status >= 500 or codes & _PASSING_CODES:
         return "providerHttp", True, "The fault is the provider's: try again."
+    if _NO_TOOLS_WORDS.search(words):
+        return "providerHttp", False, "Choose a model that can call tools."
     return (
         "providerHttp",
         False,

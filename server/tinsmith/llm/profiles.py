@@ -47,7 +47,7 @@ _MISTRAL = Profile(
     bridges_results=True,
     has_short_call_ids=True,
 )
-_OLLAMA = Profile("Ollama", truncates_silently=True)
+_OLLAMA = Profile("Ollama", replays_reasoning=True, truncates_silently=True)
 _LLAMA_CPP = Profile("llama.cpp", merges_roles=True)  # it applies the model's own template, which may insist
 _LM_STUDIO = Profile("LM Studio", merges_roles=True)
 _VLLM = Profile("vLLM", merges_roles=True)
