@@ -91,6 +91,24 @@ STREAMS: dict[str, Answer] = {
         "tool_calls",
         Usage(120, 30, 150, 64, 8),
     ),
+    "chat_completions/openrouter.sse": Answer(
+        "",
+        "Two files.",
+        (ToolCall("call_1", "read", "{}"),),
+        "tool_calls",
+        sealed=(
+            sealed(
+                '{"type":"reasoning.text","text":"Two files.","format":"anthropic-claude-v1","index":0,'
+                '"signature":"Eq=="}'
+            ),
+            sealed('{"type":"reasoning.encrypted","data":"gAAAA","index":1}'),
+        ),
+    ),
+    "chat_completions/gemini.sse": Answer(
+        calls=(ToolCall("call_2", "read", '{"path":"a"}'), ToolCall("call_1", "code_map", "{}")),
+        finish_reason="stop",
+        sealed=(sealed('{"google":{"thought_signature":"sig=="}}', after_calls=1),),
+    ),
     "chat_completions/text.sse": Answer("Hello\n\n    there", finish_reason="stop"),
 }
 FAILURES: dict[str, tuple[str, bool, str]] = {

@@ -12,6 +12,7 @@ from tinsmith.llm.chat_chunks import CallFragment, Chunk, Delta, TokenCounts, To
 from tinsmith.llm.decode import is_object
 from tinsmith.llm.draft import Draft
 from tinsmith.llm.endpoint import Endpoint
+from tinsmith.llm.reasoning_details import ReasoningDetails
 
 _CUT_OFF = frozenset({"length", "content_filter"})
 
@@ -22,6 +23,8 @@ class ChatAssembly:
     def __init__(self, endpoint: Endpoint, mint: Callable[[], str], origin: str) -> None:
         self._endpoint = endpoint
         self._draft = Draft(mint, origin)
+        self._details = ReasoningDetails()
+        self._extras: dict[str, Any] = {}  # by the id of the call
         self.finish_reason = ""
         self.is_done = False
 
@@ -45,6 +48,11 @@ class ChatAssembly:
         if all(call.index is not None for call in calls):
             calls = sorted(calls, key=lambda call: call.index or 0)
         was_cut = self.finish_reason in _CUT_OFF
+        for body in self._details.bodies():
+            self._draft.seal(body, 0, 0)
+        for place, call in enumerate(calls, start=1):
+            if call.call_id in self._extras:
+                self._draft.seal(msgspec.json.encode(self._extras[call.call_id]).decode(), after_calls=place)
         return self._draft.finish(self.finish_reason, (call.close(was_cut=was_cut) for call in calls))
 
     def _add(self, chunk: Chunk, batch: list[ModelDelta]) -> bool:
@@ -63,7 +71,8 @@ class ChatAssembly:
 
     def _add_delta(self, delta: Delta, batch: list[ModelDelta]) -> None:
         draft = self._draft
-        if reasoning := delta.reasoning_content or delta.reasoning:
+        detailed = self._details.add(delta.reasoning_details) if delta.reasoning_details else ""
+        if reasoning := delta.reasoning_content or delta.reasoning or detailed:
             draft.think(reasoning, batch)
         if text := _text(delta):
             draft.say(text, batch)
@@ -77,6 +86,8 @@ class ChatAssembly:
         if fragment.provider_id and not call.provider_id:
             call.provider_id = fragment.provider_id
         self._draft.name_call(call, name, batch)
+        if fragment.extra_content:
+            self._extras[call.call_id] = fragment.extra_content
         arguments: Any = function.arguments if function else None
         if isinstance(arguments, str):
             call.pieces.append(arguments)

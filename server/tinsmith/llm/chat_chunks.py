@@ -23,11 +23,12 @@ class FunctionFragment(msgspec.Struct, frozen=True):
 
 
 class CallFragment(msgspec.Struct, frozen=True):
-    """A piece of a call with what says which call it belongs to."""
+    """A piece of a call with what says which call it belongs to, and what is to come back with it (Gemini)."""
 
     index: int | None = None
     provider_id: str | None = msgspec.field(name="id", default=None)
     function: FunctionFragment | None = None
+    extra_content: Any = None
 
 
 class Delta(msgspec.Struct, frozen=True):
@@ -37,6 +38,7 @@ class Delta(msgspec.Struct, frozen=True):
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: list[Any] | None = None
     tool_calls: list[CallFragment] | None = None
 
 

@@ -92,7 +92,7 @@ def _add_sealed(encoded: dict[str, Any], message: AssistantMessage, terms: Terms
     for part in message.sealed:
         if part.origin != terms.origin:
             continue
-        if part.after_calls == 0:
+        if part.after_calls == 0:  # where a call's own part never stands
             details.append(msgspec.Raw(part.body.encode()))
         elif part.after_calls <= len(message.calls):
             encoded["tool_calls"][part.after_calls - 1]["extra_content"] = msgspec.Raw(part.body.encode())

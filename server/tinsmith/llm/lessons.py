@@ -25,8 +25,8 @@ _OPTIONAL: dict[str, tuple[str, ...]] = {
 }
 """Fields that a request does well without, with other words that refusals use for them."""
 _UNWANTED = re.compile(
-    r"unknown|unrecogni[sz]ed|unsupported|unexpected|extra|not (be )?(permitted|supported|allowed|accepted)|invalid"
-    r"|(does|do|can)( no|n['o]t) (support|accept|allow)",
+    r"unknown|unrecogni[sz]ed|unsupported|unexpected|extra|invalid"
+    r"|(not|n't) (be )?(permit(ted)?|support(ed)?|allow(ed)?|accept(ed)?)\b",
     re.IGNORECASE,
 )
 _STRICT_TEMPLATE = re.compile(
