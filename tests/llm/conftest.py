@@ -54,3 +54,11 @@ async def collect(model: Provider, request: ModelRequest, settings: LlmSettings)
     batches: list[Sequence[ModelDelta]] = [batch async for batch in model.stream(request, settings)]
     assert all(batches)
     return [delta for batch in batches for delta in batch]
+
+
+def make() -> tuple[HttpClient, Provider, ModelRequest]:
+    """A client, a provider and a request, for tests that have a loop of their own."""
+    client, numbers = HttpClient(), count(1)
+    choice = ModelChoice("m-test", "override", "model")
+    request = ModelRequest(choice, "", (UserMessage("m1", "t1", (TextPart("hello"),)),))
+    return client, Provider(client, lambda _: None, lambda: f"call_{next(numbers)}"), request

@@ -58,7 +58,9 @@ class AnswerReader:
                     chunk = await self._next(chunks)
                     is_open = chunk is not None
                     batch: list[ModelDelta] = []
-                    failure = self._take(splitter.close() if chunk is None else splitter.feed(chunk), batch)
+                    failure = self._take(splitter.feed(chunk) if chunk is not None else splitter.close(), batch)
+                    if isinstance(failure, ProtocolError) and not is_open:  # the half of an event
+                        failure = self._interrupted()
                     if batch:
                         yield batch
                     if failure is not None:

@@ -69,6 +69,6 @@ def salvage(value: Any, kind: Any) -> Any:
 
 
 def _bad_event(text: str, host: str, title: str) -> ProtocolError:
-    what = f"{host} sent something that is not part of a {title} answer: {text[:QUOTED]!r}"
+    what = f"{host} sent something that does not belong to an answer in {title}: {text[:QUOTED]!r}"
     advice = "Check llm_config.base_url and llm_config.dialect."
     return ProtocolError("badEvent", f"{what}. {advice}", origin="llm")

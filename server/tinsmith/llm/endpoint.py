@@ -53,7 +53,7 @@ class Endpoint:
         if doubled := _DOUBLED_VERSION.search(parts.path):
             base = parts.path[: doubled.end(1)]
             return f"The path has {doubled[1]} twice: set llm_config.base_url to {origin}{base}."
-        if not _VERSION.search(parts.path) and not parts.path.startswith("/api/"):
+        if not _VERSION.search(parts.path) and not parts.path.endswith(("/api/chat", "/api/tags")):
             return f"The path has no version: set llm_config.base_url to {origin}/v1."
         return "Check that llm_config.base_url is the address of the API, and llm_config.dialect what it speaks."
 

@@ -14,7 +14,7 @@ from tinsmith.llm.decode import decode
 from tinsmith.llm.draft import Draft
 from tinsmith.llm.endpoint import Endpoint
 
-TITLE = "Ollama's chat"
+TITLE = "Ollama chat"
 
 
 class _Function(msgspec.Struct, frozen=True):
