@@ -16,6 +16,7 @@ from typing import NamedTuple
 from bench import scenarios
 from bench.answers import READABLE_FILES
 from bench.client import Agent
+from bench.decoding import measure_decoding
 from bench.facts import check_facts
 from bench.installed import ROOT, clean_environment, installed
 from bench.provider import Provider
@@ -33,11 +34,12 @@ class Repeats(NamedTuple):
     relays: int
     cancels: int
     searches: int = 0
+    decodings: int = 0
 
 
 STREAMS = 10
-FULL = Repeats(starts=15, prompts=40, tools=8, relays=5, cancels=12, searches=10)
-SHORT = Repeats(starts=4, prompts=10, tools=2, relays=1, cancels=3, searches=3)
+FULL = Repeats(starts=15, prompts=40, tools=8, relays=5, cancels=12, searches=10, decodings=10)
+SHORT = Repeats(starts=4, prompts=10, tools=2, relays=1, cancels=3, searches=3, decodings=3)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -51,6 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         python, place = environment / "bin" / "python", server.workspace.parent
         samples = measured[server.name], measured[floor.name]
         measure_searches(python, place, server.environment, repeats.searches, *samples)
+        measure_decoding(python, server.environment, repeats.decodings, *samples)
         facts = check_facts(server, measured[server.name])
     say(f"Python {platform.python_version()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
     say(table(measured[server.name], measured[floor.name]))

@@ -116,7 +116,7 @@ class AnthropicAssembly:
                 opened.call = self._draft.open_call(index, block.provider_id or "")
                 self._draft.name_call(opened.call, block.name, batch)
                 if block.input:  # whole at once, as servers do that are not Anthropic's
-                    opened.call.pieces.append(_json(block.input))
+                    opened.call.add(_json(block.input))
             case _:
                 pass
 
@@ -127,7 +127,7 @@ class AnthropicAssembly:
         elif delta.partial_json is not None:
             if block.call is None:
                 block.call = self._draft.open_call(index)
-            block.call.pieces.append(delta.partial_json)
+            block.call.add(delta.partial_json)
         elif delta.thinking is not None:
             self._think(block, delta.thinking, batch)
         elif delta.signature is not None:

@@ -90,9 +90,9 @@ class ChatAssembly:
             self._extras[call.call_id] = fragment.extra_content
         arguments: Any = function.arguments if function else None
         if isinstance(arguments, str):
-            call.pieces.append(arguments)
+            call.add(arguments)
         elif arguments is not None:
-            call.pieces = [msgspec.json.encode(arguments).decode()]
+            call.replace(msgspec.json.encode(arguments).decode())
 
     def _route(self, index: int | None, provider_id: str, name: str) -> OpenCall:
         """The call a fragment belongs to: by index, else by id, else the one started last; a new one when none fits.

@@ -1,6 +1,7 @@
 """An answer as far as it has come, the same for every dialect. Pure."""
 
 from collections.abc import Callable, Iterable
+from io import StringIO
 
 from tinsmith.domain.message import (
     Answer,
@@ -21,9 +22,10 @@ class Draft:
     def __init__(self, mint: Callable[[], str], origin: str) -> None:
         self._mint = mint
         self._origin = origin
-        self._text: list[str] = []
+        self._text = StringIO()  # not a list: a short delta as an object of its own takes ten times its bytes
         self.text_length = 0
-        self._reasoning: list[str] = []
+        self._reasoning = StringIO()
+        self._has_thought = False
         self._sealed: list[Sealed] = []
         self.calls: list[OpenCall] = []
         self.usage = Usage()
@@ -31,19 +33,20 @@ class Draft:
     @property
     def is_untouched(self) -> bool:
         """Whether nothing was said, thought or called yet."""
-        return not (self._text or self._reasoning or self.calls)
+        return not (self.text_length or self._has_thought or self.calls)
 
     def say(self, text: str, batch: list[ModelDelta]) -> None:
         """More text."""
         if text:
-            self._text.append(text)
+            self._text.write(text)
             self.text_length += len(text)
             batch.append(TextDelta(text))
 
     def think(self, text: str, batch: list[ModelDelta]) -> None:
         """More reasoning."""
         if text:
-            self._reasoning.append(text)
+            self._reasoning.write(text)
+            self._has_thought = True
             batch.append(ReasoningDelta(text))
 
     def open_call(self, index: int | None = None, provider_id: str = "") -> OpenCall:
@@ -67,8 +70,8 @@ class Draft:
     def finish(self, finish_reason: str, calls: Iterable[ToolCall]) -> Answer:
         """The whole answer."""
         return Answer(
-            text="".join(self._text),
-            reasoning="".join(self._reasoning),
+            text=self._text.getvalue(),
+            reasoning=self._reasoning.getvalue(),
             calls=tuple(calls),
             finish_reason=finish_reason,
             usage=self.usage,

@@ -80,7 +80,7 @@ class OllamaAssembly:
         self._draft.name_call(call, function.name, batch)
         arguments = function.arguments
         if arguments is not None:
-            call.pieces.append(arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode())
+            call.add(arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode())
 
     def _end(self, line: _Line) -> None:
         reason = line.done_reason or "stop"

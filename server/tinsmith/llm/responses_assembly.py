@@ -67,7 +67,7 @@ class ResponsesAssembly:
             self._find(event).has_shown = True
             self._draft.think(event.delta or "", batch)
         elif kind == "response.function_call_arguments.delta":
-            self._call(self._find(event)).pieces.append(event.delta or "")
+            self._call(self._find(event)).add(event.delta or "")
         elif kind == "error" or event.error:
             raise self._failure(event.error or {"code": event.code, "message": event.message})
         else:
@@ -101,7 +101,7 @@ class ResponsesAssembly:
         elif kind == "response.output_item.done" and event.item is not None:
             self._complete(self._find(event, event.item), event.item, batch)
         elif kind == "response.function_call_arguments.done" and event.arguments is not None:
-            self._call(self._find(event)).pieces = [_text(event.arguments)]
+            self._call(self._find(event)).replace(_text(event.arguments))
         elif kind == "response.reasoning_summary_part.added" and event.summary_index:
             self._draft.think("\n\n", batch)
         return kind.startswith("response.")
@@ -118,7 +118,7 @@ class ResponsesAssembly:
                 call = self._call(opened)
                 self._draft.name_call(call, item.name, batch)
                 if item.arguments:
-                    call.pieces = [_text(item.arguments)]
+                    call.replace(_text(item.arguments))
                 if item.status != "incomplete":
                     self._closed_calls.add(call.call_id)
             case "message":
