@@ -15,7 +15,6 @@ from tinsmith.domain.message import Answer, TextPart, UserMessage
 from tinsmith.domain.settings import LlmSettings
 from tinsmith.llm.dialects import DIALECTS
 from tinsmith.llm.endpoint import resolve
-from tinsmith.llm.profiles import Profile
 from tinsmith.llm.recognition import name_dialect
 
 PATHS = {
@@ -233,10 +232,9 @@ async def test_what_one_model_refuses_another_is_still_sent(model, request_of) -
         assert ["think" in json.loads(request.body) for request in server.requests] == [True, False, False, True]
 
 
-async def test_a_prompt_that_was_cut_is_remarked_on_where_that_happens(ask, request_of, monkeypatch) -> None:
+async def test_a_prompt_that_was_cut_is_remarked_on_where_that_happens(ask, request_of) -> None:
     long = request_of(UserMessage("m1", "t1", (TextPart("word " * 4_000),)))
-    assert (await ask(served("ollama/text.ndjson"), request=long, dialect="ollama"))[-1].remarks == ()
-    monkeypatch.setattr("tinsmith.llm.provider.profile_for", lambda *_: Profile(truncates_silently=True))
+    assert (await ask(served("anthropic/text.sse"), request=long, dialect="anthropic"))[-1].remarks == ()
     (remark,) = (await ask(served("ollama/text.ndjson"), request=long, dialect="ollama"))[-1].remarks
     assert remark.code == "promptTruncated"
     assert "read only 10 tokens of a prompt of about 5,00" in remark.message

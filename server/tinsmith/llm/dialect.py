@@ -8,7 +8,7 @@ from tinsmith.domain.message import Answer, ModelDelta
 from tinsmith.domain.ports import ModelRequest
 from tinsmith.domain.settings import DialectName, Effort
 from tinsmith.llm.endpoint import Endpoint
-from tinsmith.llm.profiles import Profile
+from tinsmith.llm.profiles import DEFAULT, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ class Dialect:
     """One wire format. `title` is its name for people, `media_type` that of its streams.
 
     `path` and `models_path` go below `llm_config.base_url`. `assembly` takes the endpoint, what mints the id
-    of each call, and the origin of sealed parts. `headers` make the key known.
+    of each call, and the origin of sealed parts. `headers` make the key known. `profile` is assumed of servers that
+    are not in the table.
     """
 
     name: DialectName
@@ -83,6 +84,7 @@ class Dialect:
     encode: Callable[[ModelRequest, Terms], bytes]
     splitter: Callable[[], Splitter]
     assembly: Callable[[Endpoint, Callable[[], str], str], Assembly]
+    profile: Profile = DEFAULT
 
 
 def bearer(key: str, _host: str) -> Mapping[str, str]:

@@ -4,6 +4,7 @@ from tinsmith.llm.dialect import Dialect, bearer
 from tinsmith.llm.ndjson import LineSplitter
 from tinsmith.llm.ollama_assembly import TITLE, OllamaAssembly
 from tinsmith.llm.ollama_request import encode_request
+from tinsmith.llm.profiles import OLLAMA as OLLAMA_PROFILE
 
 OLLAMA = Dialect(
     name="ollama",
@@ -15,4 +16,5 @@ OLLAMA = Dialect(
     encode=encode_request,
     splitter=LineSplitter,
     assembly=OllamaAssembly,
+    profile=OLLAMA_PROFILE,
 )

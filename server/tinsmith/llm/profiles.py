@@ -47,7 +47,7 @@ _MISTRAL = Profile(
     bridges_results=True,
     has_short_call_ids=True,
 )
-_OLLAMA = Profile("Ollama", replays_reasoning=True, truncates_silently=True)
+OLLAMA = Profile("Ollama", replays_reasoning=True, truncates_silently=True)
 _LLAMA_CPP = Profile("llama.cpp", merges_roles=True)  # it applies the model's own template, which may insist
 _LM_STUDIO = Profile("LM Studio", merges_roles=True)
 _VLLM = Profile("vLLM", merges_roles=True)
@@ -59,18 +59,18 @@ _BY_HOST: dict[str, Profile] = {
     "generativelanguage.googleapis.com": _GEMINI,
     "api.deepseek.com": _DEEPSEEK,
     "api.mistral.ai": _MISTRAL,
-    "ollama.com": _OLLAMA,
+    "ollama.com": OLLAMA,
 }
-_BY_PORT: dict[int, Profile] = {11434: _OLLAMA, 8080: _LLAMA_CPP, 1234: _LM_STUDIO, 8000: _VLLM}
+_BY_PORT: dict[int, Profile] = {11434: OLLAMA, 8080: _LLAMA_CPP, 1234: _LM_STUDIO, 8000: _VLLM}
 
 
-def profile_for(base_url: str, switches: SwitchSettings = _NOT_SWITCHED) -> Profile:
-    """The profile of the server at `base_url`, with what the user switched otherwise."""
+def profile_for(base_url: str, switches: SwitchSettings = _NOT_SWITCHED, otherwise: Profile = DEFAULT) -> Profile:
+    """The profile of the server at `base_url`, `otherwise` when it is none we know; and what the user switched."""
     try:
         parts = urlsplit(base_url)
-        known = _BY_HOST.get(parts.hostname or "") or _BY_PORT.get(parts.port or 0, DEFAULT)
+        known = _BY_HOST.get(parts.hostname or "") or _BY_PORT.get(parts.port or 0, otherwise)
     except ValueError:
-        known = DEFAULT
+        known = otherwise
     return _switched(known, switches)
 
 

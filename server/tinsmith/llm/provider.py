@@ -58,7 +58,7 @@ class Provider:
             reader = AnswerReader(response, endpoint, dialect, assembly, clock, late)
             async with aclosing(reader.batches()) as batches:
                 async for batch in batches:
-                    yield self._remarked(batch, request, settings, endpoint)
+                    yield self._remarked(batch, request, settings, dialect, endpoint)
 
     @asynccontextmanager
     async def _open(
@@ -76,7 +76,7 @@ class Provider:
                     return
                 refusal = await _read_refusal(response)
             refused = body
-            better = learn(response.status, refusal, refused, self._profile(endpoint, settings))
+            better = learn(response.status, refusal, refused, self._profile(endpoint, settings, dialect))
             if better is not None:
                 self._learned[endpoint.url, endpoint.model] = better
                 body = self._encode(request, settings, dialect, endpoint)
@@ -84,13 +84,13 @@ class Provider:
                 raise errors.from_response(response.status, response.headers, refusal, endpoint, time.time())
 
     def _encode(self, request: ModelRequest, settings: LlmSettings, dialect: Dialect, endpoint: Endpoint) -> bytes:
-        profile = self._profile(endpoint, settings)
+        profile = self._profile(endpoint, settings, dialect)
         terms = Terms(profile, _origin(dialect, endpoint), settings.reasoning_effort, self._load_image)
         return dialect.encode(request, terms)
 
-    def _profile(self, endpoint: Endpoint, settings: LlmSettings) -> Profile:
+    def _profile(self, endpoint: Endpoint, settings: LlmSettings, dialect: Dialect) -> Profile:
         learned = self._learned.get((endpoint.url, endpoint.model))
-        return learned or profile_for(endpoint.url, settings.switches)
+        return learned or profile_for(endpoint.url, settings.switches, dialect.profile)
 
     def _post(
         self, request: ModelRequest, settings: LlmSettings, dialect: Dialect, endpoint: Endpoint, body: bytes
@@ -107,11 +107,16 @@ class Provider:
         )
 
     def _remarked(
-        self, batch: Sequence[ModelDelta], request: ModelRequest, settings: LlmSettings, endpoint: Endpoint
+        self,
+        batch: Sequence[ModelDelta],
+        request: ModelRequest,
+        settings: LlmSettings,
+        dialect: Dialect,
+        endpoint: Endpoint,
     ) -> Sequence[ModelDelta]:
         """The batch; an Answer in it says what its provider kept to itself."""
         *before, last = batch
-        if not isinstance(last, Answer) or not self._profile(endpoint, settings).truncates_silently:
+        if not isinstance(last, Answer) or not self._profile(endpoint, settings, dialect).truncates_silently:
             return batch
         remark = remark_on_truncation(request, last.usage, endpoint.host)
         return batch if remark is None else [*before, msgspec.structs.replace(last, remarks=(remark,))]
