@@ -148,6 +148,16 @@ def test_thinking(model: str, effort: Any, expected: tuple[Any, Any]) -> None:
     assert thinking.get("budget_tokens", 0) < sent["max_tokens"]
 
 
+def test_a_round_of_calls_goes_on_as_it_began() -> None:
+    def thinks(*messages: Any) -> bool:
+        return "thinking" in body("anthropic", user("go"), *messages, terms=Terms(DEFAULT, ORIGIN, "low"))
+
+    thought = (sealed(THINKING),)
+    assert thinks(assistant("", call("c1"), sealed=thought), result("c1"))
+    assert not thinks(assistant("", call("c1")), result("c1"), user("and?"))
+    assert thinks(assistant("", call("c1")), result("c1"), assistant("Done."), user("and?"))
+
+
 def test_what_a_server_refused_is_not_sent_again() -> None:
     omits = frozenset({"cache_control", "thinking", "output_config"})
     terms = Terms(Profile(omits=omits), ORIGIN, "high")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def recorded(name: str, *, chunk: int = 0, end: int | None = None, is_cut: bool 
 def asked(talk) -> list[dict[str, Any]]:
     """The bodies that its provider got, each at the path of the dialect it was asked in."""
     posts = [request for request in talk.provider.requests if request.method == "POST"]
-    assert {request.path for request in posts} == {PATHS[talk.settings["llm_config.dialect"]]}
+    assert {request.path for request in posts} <= {PATHS[talk.settings["llm_config.dialect"]]}
     return [json.loads(request.body.decode()) for request in posts]
 
 
@@ -238,16 +239,49 @@ async def test_a_refusal_in_words_is_the_answer(speak):
     assert (ended["outcome"], talk.streamed(ended["turnId"])) == ("completed", "I may not do that.")
 
 
-async def test_ollama_is_told_the_window_and_a_cut_prompt_is_noticed(speak):
-    async with speak("ollama", recorded("ollama/text.ndjson")) as talk:
+@pytest.mark.usefixtures("files")
+async def test_ollama_is_told_the_window_and_a_cut_prompt_is_noticed_once(speak):
+    async with speak("ollama", recorded(CALLS["ollama"]), recorded("ollama/text.ndjson")) as talk:
         talk.settings["llm_config.context_window"] = 50_000
         assert (await talk.say("word " * 4_000))["outcome"] == "completed"
-        (body,) = asked(talk)
-        assert body["options"]["num_ctx"] == 50_000
+        assert [body["options"]["num_ctx"] for body in asked(talk)] == [50_000] * 2
         (notice,) = talk.events("notice")
     assert (notice["severity"], notice["code"]) == ("warning", "promptTruncated")
-    assert "read only 10 tokens" in notice["message"]
+    assert "read only 120 tokens" in notice["message"]
     assert "OLLAMA_CONTEXT_LENGTH" in notice["message"]
+
+
+def broken(name: str, chance: random.Random) -> RawAnswer:
+    """A recording with its events cut, shuffled, doubled or some of its bytes changed."""
+    body = (GOLDEN / name).read_bytes()
+    separator = b"\n" if name.endswith(".ndjson") else b"\n\n"
+    events = [event + separator for event in body.split(separator) if event]
+    match chance.choice(("cut", "shuffled", "doubled", "changed")):
+        case "cut":
+            body = body[: chance.randrange(len(body))]
+        case "shuffled":
+            body = b"".join(chance.sample(events, len(events)))
+        case "doubled":
+            body = b"".join(chance.choices(events, k=len(events)))
+        case _:
+            changed = bytearray(body)
+            for _ in range(5):
+                changed[chance.randrange(len(body))] = chance.randrange(256)
+            body = bytes(changed)
+    return RawAnswer((body,), content_type=recorded(name).content_type, is_cut=chance.random() < 0.3)
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("dialect", PATHS)
+async def test_broken_streams_end_their_turns_and_leave_the_conversation_whole(speak, dialect):
+    chance = random.Random(5)
+    faults = [broken(CALLS[dialect], chance) for _ in range(25)]
+    async with speak(dialect, *faults, recorded(TEXTS[dialect][0])) as talk:
+        while len(asked(talk)) < len(faults):
+            assert (await talk.say())["outcome"] in {"completed", "error"}
+        ended = await talk.say("well?")
+        assert (ended["outcome"], talk.streamed(ended["turnId"])) == ("completed", TEXTS[dialect][1])
+        results(dialect, asked(talk)[-1])
 
 
 async def test_the_cache_key_is_that_of_the_conversation(speak):

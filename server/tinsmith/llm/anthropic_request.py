@@ -51,8 +51,8 @@ def encode_request(request: ModelRequest, terms: Terms) -> bytes:
             body["tool_choice"] = _tool_choice(request.tool_choice)
     if request.system:
         body["system"] = _marked([{"type": "text", "text": request.system}], terms)
-    body["messages"] = _messages(request.messages, terms)
-    if terms.effort is not None:
+    turns = body["messages"] = _messages(request.messages, terms)
+    if terms.effort is not None and _may_think(turns):
         body.update(_thinking(request.model.model, terms.effort, limit))
     if request.temperature is not None and "thinking" not in body:  # the two exclude each other
         body["temperature"] = request.temperature
@@ -63,6 +63,13 @@ def encode_request(request: ModelRequest, terms: Terms) -> bytes:
 
 def _output_limit(model: str) -> int:
     return next((limit for name, limit in _OUTPUT_LIMITS if name.search(model)), _OUTPUT_LIMIT)
+
+
+def _may_think(turns: Sequence[dict[str, Any]]) -> bool:
+    """Whether thinking may be on: not in the middle of a round of calls that began without it, which is refused."""
+    if len(turns) < 2 or not any(block.get("type") == "tool_result" for block in turns[-1]["content"]):
+        return True
+    return isinstance(turns[-2]["content"][0], msgspec.Raw)
 
 
 def _thinking(model: str, effort: Effort, limit: int) -> dict[str, Any]:

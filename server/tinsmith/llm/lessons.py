@@ -25,7 +25,7 @@ _OPTIONAL: dict[str, tuple[str, ...]] = {
 }
 """Fields that a request does well without, with other words that refusals use for them."""
 _UNWANTED = re.compile(
-    r"unknown|unrecogni[sz]ed|unsupported|unexpected|extra|invalid"
+    r"unknown|unrecogni[sz]ed|unsupported|unexpected|extra|invalid(?!_request)"
     r"|(not|n't) (be )?(permit(ted)?|support(ed)?|allow(ed)?|accept(ed)?)\b",
     re.IGNORECASE,
 )

@@ -10,7 +10,7 @@ import msgspec
 from tinsmith.domain.errors import TransportError
 from tinsmith.domain.message import Answer, ModelDelta
 from tinsmith.domain.ports import ModelRequest
-from tinsmith.domain.settings import LlmSettings
+from tinsmith.domain.settings import LlmSettings, SwitchSettings
 from tinsmith.llm import errors
 from tinsmith.llm.answer import AnswerReader
 from tinsmith.llm.dialect import Dialect, Terms
@@ -44,7 +44,7 @@ class Provider:
         self._api_key = api_key
         self._mint = mint
         self._load_image = load_image
-        self._learned: dict[tuple[str, str], Profile] = {}
+        self._learned: dict[tuple[str, str, SwitchSettings], Profile] = {}
 
     async def stream(self, request: ModelRequest, settings: LlmSettings) -> AsyncGenerator[Sequence[ModelDelta]]:
         """As ports.Model; an answer that is not streamed comes in one batch."""
@@ -78,7 +78,7 @@ class Provider:
             refused = body
             better = learn(response.status, refusal, refused, self._profile(endpoint, settings, dialect))
             if better is not None:
-                self._learned[endpoint.url, endpoint.model] = better
+                self._learned[endpoint.url, endpoint.model, settings.switches] = better
                 body = self._encode(request, settings, dialect, endpoint)
             if body == refused:
                 raise errors.from_response(response.status, response.headers, refusal, endpoint, time.time())
@@ -89,7 +89,7 @@ class Provider:
         return dialect.encode(request, terms)
 
     def _profile(self, endpoint: Endpoint, settings: LlmSettings, dialect: Dialect) -> Profile:
-        learned = self._learned.get((endpoint.url, endpoint.model))
+        learned = self._learned.get((endpoint.url, endpoint.model, settings.switches))
         return learned or profile_for(endpoint.url, settings.switches, dialect.profile)
 
     def _post(
