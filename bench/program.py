@@ -16,6 +16,7 @@ from typing import NamedTuple
 from bench import scenarios
 from bench.answers import READABLE_FILES
 from bench.client import Agent
+from bench.decoding import measure_decoding
 from bench.facts import check_facts
 from bench.installed import ROOT, clean_environment, installed
 from bench.provider import Provider
@@ -33,13 +34,14 @@ class Repeats(NamedTuple):
     relays: int
     cancels: int
     calls: int = 0
+    decodings: int = 0
     flood: int = 0
     """Megabytes."""
 
 
 STREAMS = 10
-FULL = Repeats(starts=15, prompts=40, tools=8, relays=5, cancels=12, calls=10, flood=1_000)
-SHORT = Repeats(starts=4, prompts=10, tools=2, relays=1, cancels=3, calls=3, flood=1_000)
+FULL = Repeats(starts=15, prompts=40, tools=8, relays=5, cancels=12, calls=10, decodings=10, flood=1_000)
+SHORT = Repeats(starts=4, prompts=10, tools=2, relays=1, cancels=3, calls=3, decodings=3, flood=1_000)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -54,6 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         samples = measured[server.name], measured[floor.name]
         measure_tools(python, place, server.environment, repeats.calls, *samples)
         measure_commands(server, provider, repeats, samples[0])
+        measure_decoding(python, server.environment, repeats.decodings, *samples)
         facts = check_facts(server, measured[server.name])
     say(f"Python {platform.python_version()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
     say(table(measured[server.name], measured[floor.name]))

@@ -14,7 +14,7 @@ from tinsmith.domain.conversation import Conversation
 from tinsmith.domain.errors import AgentError, SchemaError
 from tinsmith.domain.ids import new_id
 from tinsmith.domain.ports import Diagnostics, Documents, Model, Prompter, Symbols
-from tinsmith.llm.chat_completions import ChatCompletions
+from tinsmith.llm.provider import Provider
 from tinsmith.net.fetch import WebFetcher
 from tinsmith.net.http import HttpClient
 from tinsmith.services import inspection
@@ -226,7 +226,7 @@ async def open_runtime(
                 tasks=tasks,
                 off_loop=off_loop,
                 http=http,
-                llm=llm or ChatCompletions(http, api_key, lambda: new_id("k")),
+                llm=llm or Provider(http, api_key, lambda: new_id("k")),
                 settings=settings,
                 journal=journal,
                 directories=directories,

@@ -26,6 +26,7 @@ FLAGS = ("llm_config.stream_retry_after_output", "context_management.enabled")
 POSITIVE = ("tool_step_budget", "dispatch.max_parallel")
 INFINITY = float("inf")
 
+SWITCHES = ("merge_roles", "bridge_results", "replay_reasoning", "empty_content", "stream_options")
 GOOD = [
     *((path, value) for path in COUNTS for value in (0, 1, 10**6)),
     *((path, value) for path in SECONDS for value in (0.001, 1, 600)),
@@ -42,6 +43,10 @@ GOOD = [
     ("active_role", "orchestrator"),
     ("llm_config.api_key_env", "MY_KEY"),
     *(("llm_config.dialect", name) for name in ("chat_completions", "responses", "anthropic", "ollama")),
+    ("llm_config.dialect", None),
+    *(("llm_config.reasoning_effort", value) for value in ("none", "minimal", "low", "high", "xhigh", "max", None)),
+    *(("llm_config.context_window", value) for value in (1, 200_000, None)),
+    *((f"llm_config.switches.{name}", value) for name in SWITCHES for value in (True, False, None)),
     ("llm_config.base_url", "http://127.0.0.1:8080/v1"),
     ("llm_config.base_url", "https://api.example.com"),
     ("llm_config.base_url", "http://[::1]:8080/v1"),
@@ -72,7 +77,10 @@ BAD = [
     ),
     *(("active_role", value) for value in ("worker", "explorer", "", "Direct", 5)),
     *(("llm_config.api_key_env", value) for value in ("", None, 5)),
-    *(("llm_config.dialect", value) for value in ("openai", "", None, [])),
+    *(("llm_config.dialect", value) for value in ("openai", "", [])),
+    *(("llm_config.reasoning_effort", value) for value in ("", "much", 5, True)),
+    *(("llm_config.context_window", value) for value in (0, -1, 1.5, "5", True)),
+    *((f"llm_config.switches.{name}", value) for name in SWITCHES for value in (0, "true", [])),
     *(
         ("llm_config.base_url", value)
         for value in (

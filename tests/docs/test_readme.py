@@ -11,6 +11,7 @@ from tinsmith import cli
 from tinsmith.adapters.headless import EXIT_CODES, USAGE_ERROR
 from tinsmith.config.layers import default_tree, fixed_paths, value_at
 from tinsmith.domain.policy import Access, CommandSubject, ToolSubject, decide
+from tinsmith.llm.dialects import guess_dialect
 from tinsmith.llm.discovery import LOCAL_SERVERS
 
 README = page("README.md")
@@ -109,6 +110,9 @@ def test_the_permission_table(row, access):
     assert words == [said[decide(mode, access)] for mode in cli.MODES]
 
 
-def test_the_local_servers():
-    told = [(row[0], row[1].strip("`")) for row in rows(section(README, "## Configure a model"))[1:]]
-    assert told == [(server.name, server.base_url) for server in LOCAL_SERVERS]
+def test_the_providers():
+    told = {row[0]: [cell.strip("`") for cell in row[1:]] for row in rows(section(README, "## Configure a model"))[1:]}
+    for server in LOCAL_SERVERS:
+        assert told[server.name] == [server.base_url, guess_dialect(server.base_url)]
+    for address, dialect in (told[name] for name in ("OpenAI", "Anthropic", "OpenRouter")):
+        assert guess_dialect(address) == dialect

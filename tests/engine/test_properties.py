@@ -28,6 +28,7 @@ from tinsmith.domain.message import AssistantMessage, ToolMessage, UserMessage
 from tinsmith.domain.tool import ToolResult
 from tinsmith.engine import execute
 from tinsmith.llm.chat_request import encode_request
+from tinsmith.llm.dialect import Terms
 from tinsmith.llm.history import check_history
 from tinsmith.llm.profiles import DEFAULT
 from tinsmith.llm.scripted import Call, Fail, Reply, Say, ScriptedModel, Think, reply
@@ -309,7 +310,7 @@ async def test_requests_begin_with_the_bytes_of_the_one_before_but_for_counted_s
     window = msgspec.structs.replace(NO_WAIT.context_management, tool_output_keep_rounds=keep_rounds)
     stage = Stage(model, reader(long), settings=msgspec.structs.replace(NO_WAIT, context_management=window))
     assert (await stage.run()).outcome == "completed"
-    bodies = [encode_request(request, DEFAULT) for request in model.requests]
+    bodies = [encode_request(request, Terms(DEFAULT)) for request in model.requests]
     heads = [body[: body.rindex(b'],"tools":')] for body in bodies]
     tails = {body[len(head) :] for body, head in zip(bodies, heads, strict=True)}
     assert len(tails) == 1

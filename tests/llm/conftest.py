@@ -1,4 +1,4 @@
-"""A client of the Chat Completions dialect, as the tests of this folder drive it."""
+"""A provider's client, as the tests of this folder drive it."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import count
@@ -9,7 +9,7 @@ from tinsmith.demo.server import Answering, LoopbackServer
 from tinsmith.domain.message import ModelDelta, TextPart, UserMessage
 from tinsmith.domain.ports import ModelRequest
 from tinsmith.domain.settings import LlmSettings, ModelChoice
-from tinsmith.llm.chat_completions import ChatCompletions
+from tinsmith.llm.provider import Provider
 from tinsmith.net.http import HttpClient
 
 Ask = Callable[..., Awaitable[list[ModelDelta]]]
@@ -23,9 +23,9 @@ async def http() -> AsyncIterator[HttpClient]:
 
 
 @pytest.fixture
-def model(http: HttpClient) -> ChatCompletions:
+def model(http: HttpClient) -> Provider:
     numbers = count(1)
-    return ChatCompletions(http, {"LLM_API_KEY": "sk-secret"}.get, lambda: f"call_{next(numbers)}")
+    return Provider(http, {"LLM_API_KEY": "sk-secret"}.get, lambda: f"call_{next(numbers)}")
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def request_of() -> Callable[..., ModelRequest]:
 
 
 @pytest.fixture
-def ask(model: ChatCompletions, request_of: Callable[..., ModelRequest]) -> Ask:
+def ask(model: Provider, request_of: Callable[..., ModelRequest]) -> Ask:
     """Every delta of one answer by a server that gives `answers`."""
 
     async def run(*answers: Answering, request: ModelRequest | None = None, **settings: object) -> list[ModelDelta]:
@@ -50,7 +50,15 @@ def ask(model: ChatCompletions, request_of: Callable[..., ModelRequest]) -> Ask:
     return run
 
 
-async def collect(model: ChatCompletions, request: ModelRequest, settings: LlmSettings) -> list[ModelDelta]:
+async def collect(model: Provider, request: ModelRequest, settings: LlmSettings) -> list[ModelDelta]:
     batches: list[Sequence[ModelDelta]] = [batch async for batch in model.stream(request, settings)]
     assert all(batches)
     return [delta for batch in batches for delta in batch]
+
+
+def make() -> tuple[HttpClient, Provider, ModelRequest]:
+    """A client, a provider and a request, for tests that have a loop of their own."""
+    client, numbers = HttpClient(), count(1)
+    choice = ModelChoice("m-test", "override", "model")
+    request = ModelRequest(choice, "", (UserMessage("m1", "t1", (TextPart("hello"),)),))
+    return client, Provider(client, lambda _: None, lambda: f"call_{next(numbers)}"), request

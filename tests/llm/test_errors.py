@@ -102,11 +102,13 @@ def test_llm_36_retry_after(headers: dict[str, str], wait: int | None) -> None:
 
 def test_messages_say_who_what_and_what_to_do() -> None:
     assert answered(401, says("Incorrect API key provided: sk-secret.")).message == (
-        "api.example.com answered 401: Incorrect API key provided: [key]."
+        "api.example.com answered 401 to /v1/chat/completions: Incorrect API key provided: [key]."
         " Set MY_KEY to a key that this provider and model accept."
     )
     assert answered(500, "<h1>" + "x" * 500, content_type="text/html").message == (
-        "api.example.com answered 500: text/html: <h1>" + "x" * 196 + ". The fault is the provider's: try again."
+        "api.example.com answered 500 to /v1/chat/completions: text/html: <h1>"
+        + "x" * 196
+        + ". The fault is the provider's: try again."
     )
     assert "an empty body" in answered(404).message
 

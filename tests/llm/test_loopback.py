@@ -97,7 +97,7 @@ def test_stopping_ends_what_still_runs() -> None:
 
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
     code = (
-        "import sys, tinsmith.llm.chat_completions, tinsmith.llm.catalog, tinsmith.llm.scripted\n"
+        "import sys, tinsmith.llm.provider, tinsmith.llm.catalog, tinsmith.llm.scripted\n"
         "print({'httpx', 'httpcore', 'anyio', 'email'} & {name.split('.')[0] for name in sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

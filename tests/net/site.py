@@ -4,9 +4,11 @@ import asyncio
 import gzip
 import itertools
 import ssl
+import subprocess
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
 
@@ -105,3 +107,14 @@ class Site:
                     return
         finally:
             gone.cancel()
+
+
+def self_signed(folder: Path, name: str) -> ssl.SSLContext:
+    """A server's side of TLS for this name; its certificate, which nobody else signed, is in `certificate.pem`."""
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]
+    subprocess.run([*command, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context

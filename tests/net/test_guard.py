@@ -1,13 +1,11 @@
 """The address guard: what may be reached, and that the connection goes nowhere else."""
 
 import ipaddress
-import ssl
-import subprocess
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.net.site import Site, html
+from tests.net.site import Site, html, self_signed
 
 from tinsmith.domain.errors import AgentError, PolicyError, SchemaError, TransportError
 from tinsmith.net.fetch import WebFetcher
@@ -133,14 +131,8 @@ async def test_another_address_is_tried_when_one_is_dead() -> None:
 
 
 async def test_a_certificate_is_that_of_the_name_not_of_the_address(tmp_path, monkeypatch) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    names = "subjectAltName=DNS:good.example"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-subj", "/CN=good.example", "-addext", names, "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(command, check=True, capture_output=True)
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context = self_signed(tmp_path, "good.example")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
     asked: list[str | None] = []
     context.sni_callback = lambda _socket, name, _context: asked.append(name)
 

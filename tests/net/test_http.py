@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
+from tests.net.site import Site, self_signed
 
 from tinsmith.demo.server import LoopbackServer, RawAnswer
 from tinsmith.domain.errors import AgentError
@@ -51,6 +52,30 @@ async def test_status_headers_and_chunks(http) -> None:
         (sent,) = server.requests
         assert (sent.method, sent.path, sent.body) == ("POST", "/v1/chat/completions", b"{}")
         assert (sent.headers["x-test"], sent.headers["accept-encoding"]) == ("1", "identity")
+
+
+async def test_a_server_without_tls(http) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as plain:
+        host = f"127.0.0.1:{plain.sockets[0].getsockname()[1]}"
+        error = await failure(http, f"https://{host}/v1")
+    assert (error.code, error.retryable) == ("connectFailed", False)
+    assert f"{host} does not speak TLS" in error.message
+    assert "http://" in error.message
+
+
+async def test_a_certificate_that_nobody_vouches_for(http, tmp_path) -> None:
+    context = self_signed(tmp_path, "localhost")
+    async with Site(tls=context) as site:
+        error = await failure(http, f"https://localhost:{site.port}/")
+        assert (error.code, error.retryable) == ("connectFailed", False)
+        assert f"The certificate of localhost:{site.port} is not trusted (self-signed certificate)" in error.message
+        assert "SSL_CERT_FILE" in error.message
+        assert site.asked == []
 
 
 async def test_a_body_read_to_its_end_keeps_the_connection(http) -> None:

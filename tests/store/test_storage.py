@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tinsmith.domain.conversation import Conversation
 from tinsmith.domain.errors import InternalError, PersistenceError, SchemaError
 from tinsmith.domain.ids import message_id
-from tinsmith.domain.message import AssistantMessage, TextPart, ToolCall, ToolMessage, Usage, UserMessage
+from tinsmith.domain.message import AssistantMessage, Sealed, TextPart, ToolCall, ToolMessage, Usage, UserMessage
 from tinsmith.domain.turn import CallRecord, TurnRecord
 from tinsmith.store import ConversationPage, InMemoryStore, MessagePage, Note, Session, Store, UsageRecord
 from tinsmith.store.codec import encode_key
@@ -42,7 +42,14 @@ async def test_every_kind_of_record_comes_back(storage):
     conversation = Conversation(C, "/work", 1, 2, "A title", "direct", "m", usage=Usage(1, 2, 3), context_used=7)
     messages = (
         user(0),
-        AssistantMessage("m00000001", "t_1", "i_1", "", calls=(ToolCall("k:0", "read", '{"path":"ä"}'),)),
+        AssistantMessage(
+            "m00000001",
+            "t_1",
+            "i_1",
+            "",
+            calls=(ToolCall("k:0", "read", '{"path":"ä"}'),),
+            sealed=(Sealed("anthropic host m", '{"type":"thinking","thinking":"ä","signature":"Eq=="}', 2, 1),),
+        ),
         ToolMessage("m00000002", "t_1", "k:0", "read", "text\n\0", mutation_state="unknown", marks=("cut",)),
     )
     turn = TurnRecord("t_1", C, "hello", "direct", "m", 1, state="ended", outcome="completed", usage=Usage(1))
@@ -75,6 +82,14 @@ async def test_every_kind_of_record_comes_back(storage):
             session.set_aside,
         )
     ) == (conversation, messages, messages[1], turn, turn, call, note, usage, {"models": {"direct": "x"}}, ())
+
+
+async def test_an_answer_that_was_stored_before_there_were_sealed_parts_is_read(storage):
+    old = b'{"item_id":"i_1","message_id":"m00000000","text":"hello","turn_id":"t_1","type":"assistant"}'
+    await storage.write(plant("message", encode_key(C, "m00000000"), old))
+    assert storage.read(lambda s: s.messages.get(C, "m00000000")) == AssistantMessage(
+        "m00000000", "t_1", "i_1", "hello"
+    )
 
 
 async def test_an_empty_store_has_nothing(storage):

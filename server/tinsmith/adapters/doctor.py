@@ -11,6 +11,7 @@ from tinsmith import __version__
 from tinsmith.config.selection import find_keys
 from tinsmith.domain.errors import AgentError
 from tinsmith.domain.ports import NoDocuments, NoPrompter
+from tinsmith.llm.dialects import dialect_of
 from tinsmith.runtime import Runtime, open_runtime
 from tinsmith.services.keys import api_key
 
@@ -48,13 +49,9 @@ async def _examine_model(runtime: Runtime) -> bool:
         for local in await runtime.models.find_local():
             _say(True, f"{local.name} answers: TINSMITH_BASE_URL={local.base_url} TINSMITH_MODEL={local.model}")
         return False
-    _say(True, f"model {choice.model} (from {choice.key}), dialect {settings.llm_config.dialect}")
-    if settings.llm_config.dialect != "chat_completions":
-        _say(
-            False,
-            f"the dialect {settings.llm_config.dialect} is not built yet; set llm_config.dialect to chat_completions",
-        )
-        return False
+    dialect = dialect_of(settings.llm_config)
+    guessed = "" if settings.llm_config.dialect else " (guessed from the address)"
+    _say(True, f"model {choice.model} (from {choice.key}), spoken to in {dialect.title}{guessed}")
     variable = settings.llm_config.api_key_env
     others = [name for name in find_keys(os.environ) if name != variable]
     if api_key(variable):

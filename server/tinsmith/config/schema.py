@@ -12,10 +12,12 @@ from tinsmith.domain.policy import PermissionMode
 from tinsmith.domain.role import ROLES
 from tinsmith.domain.settings import (
     ContextSettings,
-    Dialect,
+    DialectName,
     DispatchSettings,
+    Effort,
     LlmSettings,
     Settings,
+    SwitchSettings,
     WebSearchSettings,
 )
 from tinsmith.net.guard import parse_allowed
@@ -94,6 +96,7 @@ _RelativePath = Annotated[str, AfterValidator(_check_relative_path)]
 
 _ROOT = Settings()
 _LLM = LlmSettings()
+_SWITCHES = SwitchSettings()
 _CONTEXT = ContextSettings()
 _DISPATCH = DispatchSettings()
 _SEARCH = WebSearchSettings()
@@ -101,6 +104,21 @@ _SEARCH = WebSearchSettings()
 
 class _Group(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class SwitchTree(_Group):
+    """What the server needs, where Tinsmith does not know it by itself."""
+
+    merge_roles: bool | None = _SWITCHES.merge_roles
+    """Whether neighbouring messages of one role become one."""
+    bridge_results: bool | None = _SWITCHES.bridge_results
+    """Whether an assistant message stands between tool results and a user message."""
+    replay_reasoning: bool | None = _SWITCHES.replay_reasoning
+    """Whether the reasoning of an answer with calls is sent back, as reasoning_content."""
+    empty_content: bool | None = _SWITCHES.empty_content
+    """Whether an answer of calls alone is sent back with the empty text, and not with null, as its content."""
+    stream_options: bool | None = _SWITCHES.stream_options
+    """Whether stream_options may be sent, which ask for token counts."""
 
 
 class LlmTree(_Group):
@@ -122,10 +140,15 @@ class LlmTree(_Group):
     """Seconds for sending a request."""
     stream_stall_timeout: _Seconds = _LLM.stream_stall_timeout
     """Seconds without an event on an open stream."""
-    dialect: Dialect = _LLM.dialect
-    """The protocol that the provider speaks."""
+    dialect: DialectName | None = _LLM.dialect
+    """The protocol that the provider speaks; absent means that it is guessed from base_url."""
     base_url: _Url | None = _LLM.base_url
     """Where the provider is, up to and including its version, such as http://127.0.0.1:8080/v1."""
+    context_window: Annotated[int, Field(gt=0)] | None = _LLM.context_window
+    """Tokens of the model's context, where the provider's list is silent or wrong; Ollama reserves that much memory."""
+    reasoning_effort: Effort | None = _LLM.reasoning_effort
+    """How much a reasoning model thinks; absent leaves it to the model."""
+    switches: SwitchTree = SwitchTree()
 
 
 class ContextTree(_Group):

@@ -43,12 +43,15 @@ class RawAnswer(msgspec.Struct, frozen=True):
     is_cut: bool = False
 
 
+ANSWERED = frozenset({"/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/chat"})
+"""Where an answer can be asked for; a Model answers in Chat Completions whatever it is asked in."""
+
 Answering = Model | RawAnswer | Callable[[HttpRequest], Model | RawAnswer]
 """Who answers a completion request."""
 
 
 class LoopbackServer:
-    """Serves `POST /v1/chat/completions` and `GET /v1/models` on 127.0.0.1 while its block is open.
+    """Serves the ANSWERED paths and `GET /v1/models` on 127.0.0.1 while its block is open.
 
     The n-th completion request is answered by the n-th of `answers`, the last one answers all that follow.
     `requests` holds every request, `connections` counts connections, `abandoned` answers whose client went away.
@@ -131,7 +134,7 @@ class _Connection:
             self._server.requests.append(request)
             if request.method == "GET" and request.path == "/v1/models":
                 await self._send(200, self._server.model_list())
-            elif request.method == "POST" and request.path == "/v1/chat/completions":
+            elif request.method == "POST" and request.path in ANSWERED:
                 await self._watched(request)
             else:
                 await self._send(404, b'{"error":{"message":"There is nothing at this address."}}')

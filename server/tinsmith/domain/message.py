@@ -56,6 +56,26 @@ class ToolCall(msgspec.Struct, frozen=True):
     is_complete: bool = True
 
 
+class Sealed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A part of an answer that only its provider can read and wants back as it came: signed or encrypted reasoning.
+
+    `origin` names that provider and model, `body` is the part as JSON text. It stood behind `after_text`
+    characters of the answer's text and `after_calls` of its calls.
+    """
+
+    origin: str
+    body: str
+    after_text: int = 0
+    after_calls: int = 0
+
+
+class Remark(msgspec.Struct, frozen=True):
+    """What a provider did that its user should know, as a sentence with a next step. `code` is a camelCase name."""
+
+    code: str
+    message: str
+
+
 class UserMessage(msgspec.Struct, frozen=True, tag="user", omit_defaults=True):
     """What a person said (or a steering message, when a turn already ran)."""
 
@@ -86,6 +106,7 @@ class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant", omit_defaul
     model: str = ""
     created_at: int = 0
     marks: tuple[str, ...] = ()
+    sealed: tuple[Sealed, ...] = ()
 
 
 class ToolMessage(msgspec.Struct, frozen=True, tag="tool", omit_defaults=True):
@@ -133,6 +154,8 @@ class Answer(msgspec.Struct, frozen=True, tag="answer"):
     calls: tuple[ToolCall, ...] = ()
     finish_reason: str = ""
     usage: Usage = Usage()
+    sealed: tuple[Sealed, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def is_empty(self) -> bool:

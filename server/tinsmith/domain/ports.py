@@ -21,7 +21,10 @@ from tinsmith.domain.web import Fetched, Found
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """One request to a model. `messages` is a valid history: every call in it has a result after it."""
+    """One request to a model. `messages` is a valid history: every call in it has a result after it.
+
+    `cache_key` is the same for requests whose beginnings are the same, so that a provider may route by it.
+    """
 
     model: ModelChoice
     system: str
@@ -30,6 +33,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     tool_choice: str | None = None
     temperature: float | None = None
     is_streamed: bool = True
+    cache_key: str = ""
 
 
 class Model(Protocol):

@@ -6,12 +6,27 @@ import msgspec
 
 from tinsmith.domain.policy import PermissionMode
 
-Dialect = Literal["chat_completions", "responses", "anthropic", "ollama"]
+DialectName = Literal["chat_completions", "responses", "anthropic", "ollama"]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 LayerName = Literal["defaults", "user", "persisted", "ephemeral"]
 
 
+class SwitchSettings(msgspec.Struct, frozen=True):
+    """What a server is known to need, where the table of known servers (`llm/profiles.py`) is to be overruled."""
+
+    merge_roles: bool | None = None
+    bridge_results: bool | None = None
+    replay_reasoning: bool | None = None
+    empty_content: bool | None = None
+    stream_options: bool | None = None
+
+
 class LlmSettings(msgspec.Struct, frozen=True):
-    """How to reach the provider. Times in seconds, backoffs in milliseconds (the last repeats)."""
+    """How to reach the provider. Times in seconds, backoffs in milliseconds (the last repeats).
+
+    An absent `dialect` is guessed from `base_url`, an absent `reasoning_effort` is the model's own. `context_window`,
+    in tokens, goes before what the provider's list says.
+    """
 
     api_key_env: str = "LLM_API_KEY"
     retry_max_retries: int = 2
@@ -21,8 +36,11 @@ class LlmSettings(msgspec.Struct, frozen=True):
     connect_timeout: float = 120
     send_timeout: float = 30
     stream_stall_timeout: float = 120
-    dialect: Dialect = "chat_completions"
+    dialect: DialectName | None = None
     base_url: str | None = None
+    context_window: int | None = None
+    reasoning_effort: Effort | None = None
+    switches: SwitchSettings = SwitchSettings()
 
 
 class ContextSettings(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ class Progress:
         self.usage = Usage()
         self.files: dict[str, ChangedFile] = {}
         self.is_terminal = False
+        self.remarked: set[str] = set()
         self._next = message_ordinal(request.history[-1].message_id) + 1 if request.history else 0
 
     def next_message_id(self) -> str:

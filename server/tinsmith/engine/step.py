@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
+from io import StringIO
 
 from tinsmith.domain.errors import AgentError, Cancelled, ProtocolError
 from tinsmith.domain.event import (
     AnswerReceived,
     AnswerWithdrawn,
+    Notice,
     PromptBuilt,
     ReasoningStreamed,
     RequestCancelled,
@@ -99,7 +101,7 @@ def _build(request: TurnRequest, progress: Progress, *, is_squeezed: bool) -> tu
     )
     progress.edges = view.edges
     request.journal.publish(PromptBuilt(progress.rounds, len(view.messages), view.tokens, view.elided, view.dropped))
-    return ModelRequest(request.model, system, view.messages, tools), view
+    return ModelRequest(request.model, system, view.messages, tools, cache_key=request.conversation_id), view
 
 
 def _overhead(request: TurnRequest) -> int:
@@ -112,8 +114,8 @@ class _Stream:
 
     def __init__(self, request: TurnRequest, item_id: str) -> None:
         self.item_id = item_id
-        self.text: list[str] = []
-        self.reasoning: list[str] = []
+        self.text = StringIO()  # not lists: a short delta as an object of its own takes ten times its bytes
+        self.reasoning = StringIO()
         self.detected: list[CallDetected] = []
         self._request = request
         self._text_length = 0
@@ -121,7 +123,7 @@ class _Stream:
 
     @property
     def has_shown(self) -> bool:
-        return bool(self.text or self.reasoning or self.detected)
+        return bool(self._text_length or self._reasoning_length or self.detected)
 
     async def run(self, model_request: ModelRequest) -> Answer:
         """The whole answer, each delta published on the way."""
@@ -141,11 +143,11 @@ class _Stream:
             match delta:
                 case TextDelta(text):
                     publish(TextStreamed(self.item_id, self._text_length, text))
-                    self.text.append(text)
+                    self.text.write(text)
                     self._text_length += len(text)
                 case ReasoningDelta(text):
                     publish(ReasoningStreamed(self.item_id, self._reasoning_length, text))
-                    self.reasoning.append(text)
+                    self.reasoning.write(text)
                     self._reasoning_length += len(text)
                 case CallDetected(call_id, name):
                     publish(ToolCallDetected(call_id, name))
@@ -157,7 +159,7 @@ class _Stream:
     def withdraw(self) -> None:
         """Take back what was shown, so that the next attempt doubles nothing."""
         self.drop_calls()
-        if self.text or self.reasoning:
+        if self._text_length or self._reasoning_length:
             self._request.journal.publish(AnswerWithdrawn(self.item_id))
 
     def drop_calls(self) -> None:
@@ -179,6 +181,7 @@ async def _keep(request: TurnRequest, progress: Progress, answer: Answer, item_i
         usage=answer.usage,
         model=request.model.model,
         created_at=now_ms(),
+        sealed=answer.sealed,
     )
     progress.usage += answer.usage
     progress.edges = measured(view.edges, view, _overhead(request), answer.usage.input)
@@ -194,20 +197,25 @@ async def _keep(request: TurnRequest, progress: Progress, answer: Answer, item_i
         ),
     )
     progress.messages.append(message)
+    for remark in answer.remarks:
+        if remark.code not in progress.remarked:  # once a turn is enough
+            progress.remarked.add(remark.code)
+            request.journal.publish(Notice("warning", remark.code, remark.message))
     return message
 
 
 async def _keep_part(request: TurnRequest, progress: Progress, stream: _Stream, mark: str) -> None:
     """What was shown of an answer that broke off stays, marked; its calls do not."""
     stream.drop_calls()
-    if not stream.text and not stream.reasoning:
+    text, reasoning = stream.text.getvalue(), stream.reasoning.getvalue()
+    if not text and not reasoning:
         return
     message = AssistantMessage(
         message_id=progress.next_message_id(),
         turn_id=request.turn_id,
         item_id=stream.item_id,
-        text="".join(stream.text),
-        reasoning="".join(stream.reasoning),
+        text=text,
+        reasoning=reasoning,
         model=request.model.model,
         created_at=now_ms(),
         marks=(mark,),

@@ -10,6 +10,7 @@ import msgspec
 from tinsmith.domain.errors import TransportError
 from tinsmith.domain.settings import LlmSettings
 from tinsmith.llm import errors
+from tinsmith.llm.dialects import dialect_of
 from tinsmith.llm.endpoint import Endpoint, resolve
 from tinsmith.net.http import Deadlines, HttpClient
 
@@ -40,8 +41,9 @@ class CatalogEntry(msgspec.Struct, frozen=True):
 async def fetch_catalog(
     http: HttpClient, settings: LlmSettings, api_key: Callable[[str], str | None]
 ) -> tuple[CatalogEntry, ...]:
-    """The provider's models in its order. Raises as ChatCompletions does, and ProtocolError `unexpectedBody`."""
-    endpoint = resolve(settings, api_key, "/models")
+    """The provider's models in its order. Raises as Provider does, and ProtocolError `unexpectedBody`."""
+    dialect = dialect_of(settings)
+    endpoint = resolve(settings, api_key, dialect.models_path, dialect.headers)
     seconds = settings.connect_timeout
     deadlines = Deadlines(seconds, settings.send_timeout, seconds)
     async with http.stream(

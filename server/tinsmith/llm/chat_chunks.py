@@ -1,16 +1,12 @@
 """What Chat Completions servers send, as typed structs: stream chunks and whole completions alike."""
 
-import json
-from types import UnionType
-from typing import Any, cast, get_args, get_origin
+from typing import Any
 
 import msgspec
 
-from tinsmith.domain.errors import ProtocolError
-from tinsmith.llm.surrogates import mend
+from tinsmith.llm.decode import decode, decode_loosely
 
-QUOTED = 200
-"""Characters of a foreign body that a message shows."""
+TITLE = "Chat Completions"
 
 
 class ContentPart(msgspec.Struct, frozen=True):
@@ -27,11 +23,12 @@ class FunctionFragment(msgspec.Struct, frozen=True):
 
 
 class CallFragment(msgspec.Struct, frozen=True):
-    """A piece of a call with what says which call it belongs to."""
+    """A piece of a call with what says which call it belongs to, and what is to come back with it (Gemini)."""
 
     index: int | None = None
     provider_id: str | None = msgspec.field(name="id", default=None)
     function: FunctionFragment | None = None
+    extra_content: Any = None
 
 
 class Delta(msgspec.Struct, frozen=True):
@@ -41,6 +38,7 @@ class Delta(msgspec.Struct, frozen=True):
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: list[Any] | None = None
     tool_calls: list[CallFragment] | None = None
 
 
@@ -93,49 +91,7 @@ def decode_chunk(payload: bytes, host: str) -> Chunk:
 
     Raises ProtocolError `badEvent` when it is not a JSON object.
     """
-    try:
-        chunk = _DECODER.decode(payload)
-    except msgspec.DecodeError:
-        chunk = None
-    if chunk is not None and chunk.kind != "error":
-        return chunk
-    value = _decode_loosely(payload, host)
-    if value.get("object") == "error":  # vLLM: the event itself is the error object
-        return Chunk(error=value)
-    return cast("Chunk", _salvage(value, Chunk))
-
-
-def _decode_loosely(payload: bytes, host: str) -> dict[str, Any]:
-    """JSON with the flaws that are seen in the field: raw control characters, lone surrogates, broken UTF-8."""
-    text = payload.decode("utf-8", "replace")
-    try:
-        clean = mend(json.dumps(json.loads(text, strict=False), ensure_ascii=False))
-        value: Any = msgspec.json.decode(clean)
-    except (ValueError, RecursionError) as error:
-        raise _bad_event(text, host) from error
-    if not isinstance(value, dict):
-        raise _bad_event(text, host)
-    return cast("dict[str, Any]", value)
-
-
-def _bad_event(text: str, host: str) -> ProtocolError:
-    what = f"{host} sent something that is not part of a Chat Completions answer: {text[:QUOTED]!r}"
-    return ProtocolError("badEvent", f"{what}. Check llm_config.base_url.", origin="llm")
-
-
-def _salvage(value: Any, kind: Any) -> Any:
-    """As much of `value` as fits `kind`, None for what does not."""
-    options: tuple[Any, ...] = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-    for option in options:
-        if get_origin(option) is list and isinstance(value, list):
-            (item,) = get_args(option)
-            entries = [_salvage(entry, item) for entry in cast("list[Any]", value)]
-            return [entry for entry in entries if entry is not None]
-        if isinstance(option, type) and issubclass(option, msgspec.Struct) and isinstance(value, dict):
-            named = cast("dict[str, Any]", value)
-            fields = [field for field in msgspec.structs.fields(option) if field.encode_name in named]
-            return option(**{field.name: _salvage(named[field.encode_name], field.type) for field in fields})
-    try:
-        return msgspec.convert(value, kind, strict=False)
-    except msgspec.ValidationError:
-        return None
+    chunk = decode(payload, _DECODER, host, TITLE)
+    if chunk.kind == "error":  # vLLM: the event itself is the error object
+        return Chunk(error=decode_loosely(payload, host, TITLE))
+    return chunk

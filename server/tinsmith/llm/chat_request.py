@@ -1,6 +1,6 @@
 """Chat Completions requests: domain values to bytes. Pure, and equal bytes for equal requests."""
 
-import json
+import hashlib
 from typing import Any
 
 import msgspec
@@ -8,80 +8,105 @@ import msgspec
 from tinsmith.domain.message import AssistantMessage, ImagePart, Message, Part, ToolCall, ToolMessage
 from tinsmith.domain.ports import ModelRequest
 from tinsmith.domain.tool import ToolSpec
+from tinsmith.llm.body import encode_body, image_of, text_of
+from tinsmith.llm.calls import replayable
+from tinsmith.llm.dialect import Terms
+from tinsmith.llm.history import arrange
 from tinsmith.llm.profiles import Profile
-from tinsmith.llm.surrogates import mend
 
 
-def encode_request(request: ModelRequest, profile: Profile) -> bytes:
-    """The body of a request. Never raises for any text that a message can hold.
+def encode_request(request: ModelRequest, terms: Terms) -> bytes:
+    """The body of a request.
 
-    Messages carry `role`, `content`, `tool_calls` and `tool_call_id` and nothing else: strict servers refuse more.
+    Messages carry `role`, `content`, `tool_calls` and `tool_call_id` and, but for what the profile's switches add,
+    nothing else: strict servers refuse more.
     """
-    body: dict[str, Any] = {"model": request.model.model, "messages": _messages(request, profile)}
+    profile = terms.profile
+    body: dict[str, Any] = {"model": request.model.model, "messages": _messages(request, terms)}
     if request.tools:
-        body["tools"] = [_tool(spec) for spec in request.tools]
+        body["tools"] = [function_tool(spec) for spec in request.tools]
         if request.tool_choice is not None:
             body["tool_choice"] = _tool_choice(request.tool_choice)
     if request.temperature is not None:
         body["temperature"] = request.temperature
     if request.model.max_output_tokens is not None:
         body[profile.limit_field] = request.model.max_output_tokens
+    if terms.effort is not None:
+        body["reasoning_effort"] = terms.effort
     if request.is_streamed:
         body["stream"] = True
-        if profile.asks_usage:
-            body["stream_options"] = {"include_usage": True}
-    try:
-        return msgspec.json.encode(body)
-    except UnicodeEncodeError:
-        return mend(json.dumps(body, ensure_ascii=False, separators=(",", ":"))).encode()
+        body["stream_options"] = {"include_usage": True}  # without it most servers count no tokens of a stream
+    if profile.has_cache_key and request.cache_key:
+        body["prompt_cache_key"] = request.cache_key
+    return encode_body(body, terms)
 
 
-def _messages(request: ModelRequest, profile: Profile) -> list[dict[str, Any]]:
+def function_tool(spec: ToolSpec) -> dict[str, Any]:
+    """A tool as Chat Completions and Ollama take it."""
+    function = {"name": spec.name, "description": spec.description, "parameters": spec.schema}
+    return {"type": "function", "function": function}
+
+
+def _messages(request: ModelRequest, terms: Terms) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     if request.system:
         messages.append({"role": "system", "content": request.system})
-    for message in request.messages:
-        encoded = _message(message, profile)
-        if encoded is not None:
-            messages.append(encoded)
+    messages.extend(_message(message, terms) for message in arrange(request.messages, terms.profile))
     return messages
 
 
-def _message(message: Message, profile: Profile) -> dict[str, Any] | None:
-    """None for an assistant message that says nothing and calls nothing: no content for it suits every server."""
+def _message(message: Message, terms: Terms) -> dict[str, Any]:
     if isinstance(message, ToolMessage):
-        return {"role": "tool", "tool_call_id": message.call_id, "content": message.content}
+        call_id = _call_id(message.call_id, terms.profile)
+        return {"role": "tool", "tool_call_id": call_id, "content": message.content}
     if isinstance(message, AssistantMessage):
-        if message.calls:
-            content = message.text or profile.empty_content
-            return {"role": "assistant", "content": content, "tool_calls": [_call(call) for call in message.calls]}
-        return {"role": "assistant", "content": message.text} if message.text else None
-    return {"role": "user", "content": "\n\n".join(_part(part) for part in message.parts)}
+        return _assistant(message, terms)
+    if not any(isinstance(part, ImagePart) for part in message.parts):
+        return {"role": "user", "content": "\n\n".join(map(text_of, message.parts))}
+    return {"role": "user", "content": [_part(part, terms) for part in message.parts]}
 
 
-def _part(part: Part) -> str:
-    if isinstance(part, ImagePart):
-        return f"[an image ({part.mime_type}) that cannot be shown to this model]"
-    return f"[{part.label}]\n{part.text}" if part.label else part.text
+def _part(part: Part, terms: Terms) -> dict[str, Any]:
+    image = image_of(part, terms)
+    if image is None or not isinstance(part, ImagePart):
+        return {"type": "text", "text": text_of(part)}
+    return {"type": "image_url", "image_url": {"url": f"data:{part.mime_type};base64,{image}"}}
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
-    function = {"name": call.name or "unknown", "arguments": _replayable(call.arguments)}
-    return {"id": call.call_id, "type": "function", "function": function}
+def _assistant(message: AssistantMessage, terms: Terms) -> dict[str, Any]:
+    profile = terms.profile
+    content = message.text or (profile.empty_content if message.calls else "")
+    encoded: dict[str, Any] = {"role": "assistant", "content": content}
+    if message.calls:
+        encoded["tool_calls"] = [_call(call, profile) for call in message.calls]
+        if profile.replays_reasoning and message.reasoning and "reasoning_content" not in profile.omits:
+            encoded["reasoning_content"] = message.reasoning
+    if profile.replays_details:
+        _add_sealed(encoded, message, terms)
+    return encoded
 
 
-def _replayable(arguments: str) -> str:
-    """Arguments as servers accept them back: what is no JSON object, and was never run, becomes an empty one."""
-    try:
-        is_object = isinstance(msgspec.json.decode(arguments), dict)
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return "{}"
-    return arguments if is_object else "{}"
+def _add_sealed(encoded: dict[str, Any], message: AssistantMessage, terms: Terms) -> None:
+    """Put sealed parts back where they stood: a detail into the message, what came with a call into that call."""
+    details: list[msgspec.Raw] = []
+    for part in message.sealed:
+        if part.origin != terms.origin:
+            continue
+        if part.after_calls == 0:  # where a call's own part never stands
+            details.append(msgspec.Raw(part.body.encode()))
+        elif part.after_calls <= len(message.calls):
+            encoded["tool_calls"][part.after_calls - 1]["extra_content"] = msgspec.Raw(part.body.encode())
+    if details and "reasoning_details" not in terms.profile.omits:
+        encoded["reasoning_details"] = details
 
 
-def _tool(spec: ToolSpec) -> dict[str, Any]:
-    function = {"name": spec.name, "description": spec.description, "parameters": spec.schema}
-    return {"type": "function", "function": function}
+def _call(call: ToolCall, profile: Profile) -> dict[str, Any]:
+    function = {"name": call.name or "unknown", "arguments": replayable(call.arguments)}
+    return {"id": _call_id(call.call_id, profile), "type": "function", "function": function}
+
+
+def _call_id(call_id: str, profile: Profile) -> str:
+    return hashlib.sha256(call_id.encode()).hexdigest()[:9] if profile.has_short_call_ids else call_id
 
 
 def _tool_choice(choice: str) -> str | dict[str, Any]:

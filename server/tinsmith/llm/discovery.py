@@ -73,7 +73,7 @@ class LocalServer(msgspec.Struct, frozen=True):
 
 
 LOCAL_SERVERS = (
-    LocalServer("Ollama", "http://127.0.0.1:11434/v1"),
+    LocalServer("Ollama", "http://127.0.0.1:11434"),
     LocalServer("llama.cpp", "http://127.0.0.1:8080/v1"),
     LocalServer("LM Studio", "http://127.0.0.1:1234/v1"),
     LocalServer("vLLM", "http://127.0.0.1:8000/v1"),

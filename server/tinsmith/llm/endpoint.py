@@ -1,7 +1,8 @@
 """Where a request goes and with which key: pure, from the settings."""
 
 import ipaddress
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
@@ -9,36 +10,66 @@ from tinsmith.domain.errors import SchemaError, TransportError
 from tinsmith.domain.settings import LlmSettings
 from tinsmith.net.http import host_of
 
-_PATHS = ("/chat/completions", "/models")
+_ENDPOINTS = ("/chat/completions", "/responses", "/messages", "/api/chat", "/models")
+"""What people copy along with the address of an API."""
+_VERSION = re.compile(r"/v\d+[a-z0-9]*(?=/|$)")
+_DOUBLED_VERSION = re.compile(r"(/v\d+[a-z0-9]*)\1(?=/|$)")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One address of a provider. `host` is for messages; `key` is empty when a local server needs none."""
+    """One address of a provider. `host` is for messages; `key` is empty when a local server needs none.
+
+    `headers` are what every request to it carries, `model` is what it is asked for.
+    """
 
     url: str
     host: str
     key_env: str
     key: str = field(repr=False, default="")
+    headers: Mapping[str, str] = field(repr=False, default_factory=dict[str, str])
+    model: str = ""
 
     @property
-    def headers(self) -> dict[str, str]:
-        """What every request to the provider carries."""
-        fixed = {"content-type": "application/json", "user-agent": "tinsmith"}
-        return {**fixed, "authorization": f"Bearer {self.key}"} if self.key else fixed
+    def path(self) -> str:
+        """The path of the address, without its query."""
+        return urlsplit(self.url).path or "/"
+
+    @property
+    def asked(self) -> str:
+        """What was asked for, behind "answered 404 to": the path, without the query, which may hold a key."""
+        return f"{self.path} for {self.model!r}" if self.model else self.path
 
     @property
     def advice(self) -> str:
         """The next step when the host cannot be reached."""
         return f"Check that the server at {self.host} is running and that llm_config.base_url is right, then try again."
 
+    @property
+    def address_advice(self) -> str:
+        """The next step when the host answers and has nothing at this path, as exactly as the path tells it."""
+        parts = urlsplit(self.url)
+        origin = urlunsplit((parts.scheme, self.host, "", "", ""))
+        if doubled := _DOUBLED_VERSION.search(parts.path):
+            base = parts.path[: doubled.end(1)]
+            return f"The path has {doubled[1]} twice: set llm_config.base_url to {origin}{base}."
+        if not _VERSION.search(parts.path) and not parts.path.endswith(("/api/chat", "/api/tags")):
+            return f"The path has no version: set llm_config.base_url to {origin}/v1."
+        return "Check that llm_config.base_url is the address of the API, and llm_config.dialect what it speaks."
+
     def scrub(self, text: str) -> str:
         """`text` without the key: providers quote it back in errors."""
         return text.replace(self.key, "[key]") if self.key else text
 
 
-def resolve(settings: LlmSettings, api_key: Callable[[str], str | None], path: str) -> Endpoint:
-    """The endpoint for `path` (such as `/models`) below `llm_config.base_url`.
+def resolve(
+    settings: LlmSettings,
+    api_key: Callable[[str], str | None],
+    path: str,
+    headers: Callable[[str, str], Mapping[str, str]],
+    model: str = "",
+) -> Endpoint:
+    """The endpoint for `path` (such as `/models`) below `llm_config.base_url`; `headers` make the key known to a host.
 
     Raises SchemaError `baseUrlMissing` or `invalidUrl`; TransportError `authRequired` when a
     key is needed and missing, or cannot be sent in a header.
@@ -46,7 +77,7 @@ def resolve(settings: LlmSettings, api_key: Callable[[str], str | None], path: s
     if not settings.base_url:
         message = (
             "No provider is configured. Set llm_config.base_url, or TINSMITH_BASE_URL in the environment, to the"
-            " address of a Chat Completions server, such as http://127.0.0.1:11434/v1."
+            " address of its API, such as http://127.0.0.1:8080/v1."
         )
         raise SchemaError("baseUrlMissing", message, origin="llm")
     url = join(settings.base_url, path)
@@ -60,11 +91,15 @@ def resolve(settings: LlmSettings, api_key: Callable[[str], str | None], path: s
             f"The key in {settings.api_key_env} holds characters that no key has. Set it again, without line breaks."
         )
         raise TransportError("authRequired", message, origin="llm")
-    return Endpoint(url, host, settings.api_key_env, key)
+    sent = {"content-type": "application/json", "user-agent": "tinsmith", **headers(key, host)}
+    return Endpoint(url, host, settings.api_key_env, key, sent, model)
 
 
 def join(base_url: str, path: str) -> str:
-    """`base_url` with `path`; a trailing slash, a query, or an address that already names an endpoint are fine."""
+    """`base_url` with `path`; a trailing slash, a query, or an address that already names an endpoint are fine.
+
+    A `path` with a version or `/api` of its own takes the place of the one that `base_url` ends in.
+    """
     try:
         parts = urlsplit(base_url.strip())
     except ValueError as error:
@@ -72,8 +107,12 @@ def join(base_url: str, path: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.netloc:
         raise _not_a_url(base_url)
     base = parts.path.rstrip("/")
-    for known in _PATHS:
+    for known in _ENDPOINTS:
         base = base.removesuffix(known)
+    if path.startswith(("/v1/", "/api/")):
+        base = base.removesuffix("/v1")
+    if path.startswith("/api/"):
+        base = base.removesuffix("/api")
     return urlunsplit((parts.scheme, parts.netloc, base + path, parts.query, ""))
 
 

@@ -7,14 +7,22 @@ from typing import Any, cast
 import msgspec
 
 from tinsmith.domain.errors import AgentError, ProtocolError, TransportError
-from tinsmith.llm.chat_chunks import QUOTED
+from tinsmith.domain.settings import DialectName
+from tinsmith.llm.decode import QUOTED
 from tinsmith.llm.endpoint import Endpoint
 
 _OVERFLOW_CODES = frozenset(
-    {"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "string_above_max_length"}
+    {
+        "context_length_exceeded",
+        "exceed_context_size_error",
+        "context_window_exceeded",
+        "string_above_max_length",
+        "request_too_large",
+    }
 )
 _QUOTA_CODES = frozenset(
     {
+        "billing_error",
         "insufficient_quota",
         "insufficient_balance",
         "insufficient_credits",
@@ -33,9 +41,17 @@ _PASSING_CODES = frozenset(
         "internal_server_error",
         "api_error",
         "timeout",
+        "timeout_error",
         "unavailable_error",
         "unavailable",
     }
+)
+_OVERLOAD_CODES = frozenset({"overloaded_error", "overloaded", "server_overloaded", "slow_down"})
+_MODEL_CODES = frozenset({"model_not_found", "invalid_model", "unknown_model"})
+_UNKNOWN_MODEL_WORDS = re.compile(
+    r"model\b[^.]{0,80}\b(does not exist|not found|is not available|not recogni[sz]ed)"
+    r"|(unknown|no such|invalid) model\b|not a valid model",
+    re.IGNORECASE,
 )
 _OVERFLOW_WORDS = re.compile(
     r"(maximum|max|available|model'?s?|the) context (length|window|size)"
@@ -50,6 +66,7 @@ _OVERFLOW_WORDS = re.compile(
 _QUOTA_WORDS = re.compile(
     r"insufficient (balance|credits?|quota|funds)|out of credits?|credit balance is too low", re.IGNORECASE
 )
+_NO_TOOLS_WORDS = re.compile(r"not support (tools?|function)", re.IGNORECASE)
 _OVERLOAD_WORDS = re.compile(r"overloaded|at capacity|no capacity", re.IGNORECASE)
 
 
@@ -67,13 +84,13 @@ def from_response(status: int, headers: Mapping[str, str], body: bytes, endpoint
     text = body.decode("utf-8", "replace").strip()
     try:
         value: Any = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         value = None
     found = _find_error(value)
     if found is None:
         shown = text[:QUOTED] or "an empty body"
         content_type = headers.get("content-type", "no content type")
-        found = Refusal(status, f"{content_type}: {shown}")
+        found = Refusal(status, f"{content_type}: {shown}")  # such as a proxy's page
     refusal = msgspec.structs.replace(found, status=status, retry_after_ms=_retry_after_ms(headers, now))
     return classify(refusal, endpoint)
 
@@ -85,16 +102,28 @@ def from_event(error: Any, endpoint: Endpoint) -> AgentError:
 
 
 def unexpected_body(
-    status: int, content_type: str, body: bytes, endpoint: Endpoint, wanted: str = "a completion"
+    status: int, content_type: str, body: bytes, endpoint: Endpoint, wanted: str = "an answer"
 ) -> ProtocolError:
     """A 200 answer that is not `wanted`, such as the login page of a proxy."""
     shown = endpoint.scrub(body.decode("utf-8", "replace").strip())[:QUOTED] or "an empty body"
     message = (
-        f"{endpoint.host} answered {status} with {content_type or 'no content type'} instead of {wanted}: {shown}"
-        "\nCheck that llm_config.base_url is the address of the API (it usually ends in /v1)."
+        f"{endpoint.host} answered {status} to {endpoint.asked} with {content_type or 'no content type'} instead of"
+        f" {wanted}: {shown}"
+        "\nCheck that llm_config.base_url is the address of the API (it usually ends in /v1), that llm_config.dialect"
+        " is what it speaks, and that no proxy stands in between."
     )
     facts = {"status": status, "contentType": content_type}
     return ProtocolError("unexpectedBody", message, origin="llm", data=facts)
+
+
+def wrong_dialect(body: bytes, endpoint: Endpoint, wanted: str, spoken: DialectName) -> ProtocolError:
+    """An answer in another dialect than the one that is configured or was guessed."""
+    shown = endpoint.scrub(body.decode("utf-8", "replace"))[:QUOTED]
+    message = (
+        f"{endpoint.host} answered to {endpoint.asked} in another dialect than {wanted}: {shown}"
+        f"\nSet llm_config.dialect to {spoken}."
+    )
+    return ProtocolError("wrongDialect", message, origin="llm", data={"dialect": spoken})
 
 
 def classify(refusal: Refusal, endpoint: Endpoint) -> AgentError:
@@ -104,7 +133,7 @@ def classify(refusal: Refusal, endpoint: Endpoint) -> AgentError:
     if refusal.retry_after_ms is not None:
         facts["retryAfterMs"] = refusal.retry_after_ms
     code, retryable, advice = _verdict(refusal, endpoint)
-    message = f"{endpoint.host} answered {refusal.status}: {said.rstrip('.')}. {advice}"
+    message = f"{endpoint.host} answered {refusal.status} to {endpoint.asked}: {said.rstrip('.')}. {advice}"
     return TransportError(code, message, retryable=retryable, origin="llm", data=facts)
 
 
@@ -116,30 +145,34 @@ def _verdict(refusal: Refusal, endpoint: Endpoint) -> tuple[str, bool, str]:
     if status == 429 or codes & _RATE_CODES:
         return "rateLimited", True, "Wait a little and try again."
     if status in {401, 403} or codes & {"invalid_api_key", "authentication_error"}:
-        return "authRequired", False, f"Set {endpoint.key_env} to a key that this provider and model accept."
+        return "authRequired", False, _key_advice(endpoint)
     if _is_overflow(refusal):
         return (
             "contextWindow",
             False,
             "The conversation is too long for this model: compact it, or choose a model with a larger window.",
         )
-    if "model_not_found" in codes or (status == 404 and "model" in words.lower()):
-        return "modelNotFound", False, "Choose a model that this provider has."
-    if status == 404:
-        return (
-            "providerHttp",
-            False,
-            "Check that llm_config.base_url is the address of the API (it usually ends in /v1).",
-        )
-    if status in {503, 529} or "overloaded_error" in codes or _OVERLOAD_WORDS.search(words):
+    if codes & _MODEL_CODES or _UNKNOWN_MODEL_WORDS.search(words) or (status == 404 and "model" in words.lower()):
+        return "modelNotFound", False, "Choose a model that this provider has; its list shows them."
+    if status in {404, 405, 307, 308, 301, 302}:
+        return "providerHttp", False, endpoint.address_advice
+    if status in {503, 529} or codes & _OVERLOAD_CODES or _OVERLOAD_WORDS.search(words):
         return "overloaded", True, "The provider has too much to do or is starting: try again in a moment."
     if status in {408, 409, 425} or status >= 500 or codes & _PASSING_CODES:
         return "providerHttp", True, "The fault is the provider's: try again."
+    if _NO_TOOLS_WORDS.search(words):
+        return "providerHttp", False, "Choose a model that can call tools."
     return (
         "providerHttp",
         False,
         "The provider does not accept this request: check the model and the settings under llm_config.",
     )
+
+
+def _key_advice(endpoint: Endpoint) -> str:
+    if not endpoint.key:
+        return f"It wants a key: set {endpoint.key_env} to one."
+    return f"Set {endpoint.key_env} to a key that this provider and model accept."
 
 
 def _is_overflow(refusal: Refusal) -> bool:

@@ -1,6 +1,7 @@
 """The one HTTP client: pooled connections, separate deadlines, errors that name the host and the next step."""
 
 import asyncio
+import ssl
 import threading
 from collections.abc import AsyncGenerator, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -197,6 +198,8 @@ def _refused(error: Exception, host: str, deadlines: Deadlines, advice: str) -> 
         case httpx.ConnectTimeout():
             message = f"No connection to {host} within {deadlines.connect:g} s. {advice}"
             return TransportError("connectFailed", message, retryable=True, origin="net")
+        case httpx.ConnectError() if (fault := _tls_fault(error)) is not None:
+            return TransportError("connectFailed", _about_tls(fault, host, advice), origin="net")
         case httpx.ConnectError() | httpx.ProxyError():
             message = f"Could not connect to {host} ({str(error) or type(error).__name__}). {advice}"
             return TransportError("connectFailed", message, retryable=True, origin="net")
@@ -209,6 +212,25 @@ def _refused(error: Exception, host: str, deadlines: Deadlines, advice: str) -> 
             )
         case _:
             return _broken(host)
+
+
+def _tls_fault(error: BaseException) -> ssl.SSLError | None:
+    """What TLS did not like, in the chain of causes."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return None
+
+
+def _about_tls(fault: ssl.SSLError, host: str, advice: str) -> str:
+    if isinstance(fault, ssl.SSLCertVerificationError):
+        return (
+            f"The certificate of {host} is not trusted ({fault.verify_message}). If a proxy or a server of your own"
+            f" stands there, set SSL_CERT_FILE to the certificate of its authority. {advice}"
+        )
+    return f"{host} does not speak TLS as it should ({fault.reason}). Should its address begin with http://? {advice}"
 
 
 def _broken(host: str) -> TransportError:

@@ -25,7 +25,7 @@ class LocalProposal(msgspec.Struct, frozen=True):
 
 
 class Models:
-    """Chooses by the settings; the provider's list, once it was fetched, adds the sizes."""
+    """Chooses by the settings; the provider's list, once it was fetched, adds the sizes that they do not say."""
 
     def __init__(self, http: HttpClient) -> None:
         self._http = http
@@ -35,13 +35,14 @@ class Models:
         """The model of a turn. Raises SchemaError `modelNotConfigured` with what was found and what to do."""
         choice = select_model(settings, role, override or None, found_keys=find_keys(os.environ))
         known = self._lists.get(settings.llm_config.base_url or "", {}).get(choice.model)
-        if known is None:
-            return choice
-        return msgspec.structs.replace(
-            choice,
-            context_window=known.context_window or choice.context_window,
-            max_output_tokens=known.max_output_tokens,
-        )
+        if known is not None:
+            choice = msgspec.structs.replace(
+                choice,
+                context_window=known.context_window or choice.context_window,
+                max_output_tokens=known.max_output_tokens,
+            )
+        window = settings.llm_config.context_window
+        return choice if window is None else msgspec.structs.replace(choice, context_window=window)
 
     async def fetch(self, settings: LlmSettings) -> tuple[CatalogEntry, ...]:
         """Fetch the provider's list and keep it. Raises as `fetch_catalog`."""

@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 
 from tinsmith.domain.errors import ProtocolError
 from tinsmith.domain.message import Answer, CallDetected, ModelDelta, ReasoningDelta, TextDelta, ToolCall, Usage
-from tinsmith.llm.assemble import Assembly
+from tinsmith.llm.chat_assembly import ChatAssembly
 from tinsmith.llm.chat_chunks import decode_chunk
+from tinsmith.llm.endpoint import Endpoint
 
 
 def assemble(*chunks: dict[str, Any] | bytes) -> tuple[list[ModelDelta], Answer]:
     numbers = count(1)
-    assembly = Assembly(lambda: f"call_{next(numbers)}")
+    assembly = ChatAssembly(Endpoint("http://host/v1", "host", "KEY"), lambda: f"call_{next(numbers)}", "")
     deltas: list[ModelDelta] = []
     for chunk in chunks:
         payload = chunk if isinstance(chunk, bytes) else msgspec.json.encode(chunk)
-        assembly.add(decode_chunk(payload, "host"), deltas)
+        assembly.take(payload, deltas)
     return deltas, assembly.finish()
 
 

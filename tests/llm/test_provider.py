@@ -12,8 +12,8 @@ from tinsmith.domain.cancel import CancelToken
 from tinsmith.domain.errors import AgentError, Cancelled, ProtocolError, SchemaError, TransportError
 from tinsmith.domain.message import Answer, AssistantMessage, CallDetected, ReasoningDelta, TextDelta, ToolCall, Usage
 from tinsmith.domain.settings import LlmSettings
-from tinsmith.llm.chat_completions import ChatCompletions
 from tinsmith.llm.endpoint import is_local, join
+from tinsmith.llm.provider import Provider
 from tinsmith.llm.scripted import Call, Fail, Reply, Say, ScriptedModel, Think, Wait, reply
 
 FOREVER = float("inf")
@@ -238,7 +238,7 @@ async def test_an_error_with_status_200(ask, body) -> None:
 
 
 async def test_a_body_without_end_that_is_no_answer(ask, monkeypatch) -> None:
-    monkeypatch.setattr("tinsmith.llm.chat_answer._BODY_LIMIT", 1000)
+    monkeypatch.setattr("tinsmith.llm.answer._BODY_LIMIT", 1000)
     error = await failure(ask, RawAnswer((*[b"x" * 99 + b"\n"] * 20, FOREVER), content_type="text/plain"))
     assert (error.kind, error.code) == ("protocol", "unexpectedBody")
 
@@ -263,7 +263,7 @@ async def test_json_that_is_no_completion(ask) -> None:
     ],
 )
 async def test_refusals(ask, monkeypatch, answer, code, retryable) -> None:
-    monkeypatch.setattr("tinsmith.llm.chat_completions._REFUSAL_SECONDS", 0.1)
+    monkeypatch.setattr("tinsmith.llm.provider._REFUSAL_SECONDS", 0.1)
     error = await failure(ask, answer)
     assert (error.code, error.retryable, error.data["status"]) == (code, retryable, answer.status)
     assert "sk-secret" not in error.message
@@ -331,7 +331,7 @@ async def test_a_broken_history_makes_no_request(ask, model, request_of) -> None
 )
 async def test_what_is_wrong_before_any_request(http, request_of, settings, code, word) -> None:
     keys = {"BAD": "sk-sec\nret", "MISSING": " "}
-    model = ChatCompletions(http, keys.get, lambda: "c")
+    model = Provider(http, keys.get, lambda: "c")
     with pytest.raises(AgentError) as failed:
         await anext(model.stream(request_of(), settings))
     assert (failed.value.code, failed.value.retryable) == (code, False)
@@ -340,7 +340,7 @@ async def test_what_is_wrong_before_any_request(http, request_of, settings, code
 
 
 async def test_a_local_server_needs_no_key(http, request_of) -> None:
-    model = ChatCompletions(http, lambda _: None, lambda: "c")
+    model = Provider(http, lambda _: None, lambda: "c")
     async with LoopbackServer(HELLO) as server:
         assert [batch async for batch in model.stream(request_of(), LlmSettings(base_url=server.base_url))]
         assert "authorization" not in server.requests[0].headers

@@ -1,26 +1,26 @@
-"""Reading one Chat Completions answer from an open response, whatever form it comes in."""
+"""Reading one answer from an open response, whatever form it comes in."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, closing
 
 from tinsmith.domain.errors import AgentError, ProtocolError, TransportError
-from tinsmith.domain.message import ModelDelta
+from tinsmith.domain.message import Answer, ModelDelta
 from tinsmith.llm import errors
-from tinsmith.llm.assemble import Assembly
-from tinsmith.llm.chat_chunks import decode_chunk
+from tinsmith.llm.dialect import Assembly, Dialect
 from tinsmith.llm.endpoint import Endpoint
-from tinsmith.llm.sse import SseSplitter
+from tinsmith.llm.recognition import name_dialect
 from tinsmith.llm.stall import StallClock
 from tinsmith.net.http import HttpResponse
 
 _BODY_LIMIT = 32 * 1024 * 1024
 _DRAIN_SECONDS = 0.25
-"""How long the end of the response may take after `[DONE]`; longer costs the connection, not the answer."""
+"""How long the end of the response may take after the last event; longer costs the connection, not the answer."""
+_REFUSED = frozenset({"content_filter", "refusal"})
 
 
 class AnswerReader:
-    """The state of one read. An event stream, a plain completion and a page of HTML are told apart by what comes.
+    """The state of one read. A stream, a whole answer and a page of HTML are told apart by what comes.
 
     `clock` limits the time to the next event; `late` is raised when it rings.
     """
@@ -29,16 +29,17 @@ class AnswerReader:
         self,
         response: HttpResponse,
         endpoint: Endpoint,
+        dialect: Dialect,
         assembly: Assembly,
         clock: StallClock,
         late: TransportError,
     ) -> None:
         self._response = response
         self._endpoint = endpoint
+        self._dialect = dialect
         self._assembly = assembly
         self._clock = clock
         self._late = late
-        self._is_done = False
         self._has_events = False
         self._before_events: list[bytes] = []
         self._kept = 0
@@ -46,18 +47,20 @@ class AnswerReader:
     async def batches(self) -> AsyncGenerator[Sequence[ModelDelta]]:
         """Deltas, one batch a read that shows something; the Answer comes last. The response is read to its end.
 
-        Raises TransportError (`streamInterrupted`, `late`, or what the provider reports), ProtocolError
-        (`badEvent`, `unexpectedBody`, `eventTooLarge`).
+        Raises TransportError (`streamInterrupted`, `refused`, `late`, or what the provider reports), ProtocolError
+        (`badEvent`, `unexpectedBody`, `wrongDialect`, `eventTooLarge`).
         """
-        splitter = SseSplitter()
+        splitter = self._dialect.splitter()
         with closing(self._clock):
             async with aclosing(self._response.chunks()) as chunks:
                 is_open = True
-                while is_open and not self._is_done:
+                while is_open and not self._assembly.is_done:
                     chunk = await self._next(chunks)
                     is_open = chunk is not None
                     batch: list[ModelDelta] = []
-                    failure = self._take(splitter.close() if chunk is None else splitter.feed(chunk), batch)
+                    failure = self._take(splitter.feed(chunk) if chunk is not None else splitter.close(), batch)
+                    if isinstance(failure, ProtocolError) and not is_open:  # the half of an event
+                        failure = self._interrupted()
                     if batch:
                         yield batch
                     if failure is not None:
@@ -83,48 +86,74 @@ class AnswerReader:
     def _take(self, payloads: list[bytes], batch: list[ModelDelta]) -> AgentError | None:
         """Assemble what a read brought. An error is given back, so that what came before it is shown first."""
         has_event = False
-        for payload in payloads:
-            text = payload.strip()
-            if text == b"[DONE]":
-                self._is_done = True
-                break
-            if not text or text.startswith(b":"):  # the latter: a heartbeat that a gateway wrapped into an event
-                continue
-            try:
-                has_event |= self._add(payload, batch)
-            except AgentError as failure:
-                return failure
+        try:
+            for payload in payloads:
+                text = payload.strip()
+                if not text or text.startswith(b":"):  # the latter: a heartbeat that a gateway wrapped into an event
+                    continue
+                has_event |= self._add(text, batch)
+                if self._assembly.is_done:
+                    break
+        except AgentError as failure:
+            return failure
         if has_event:
             self._has_events = True
             self._before_events.clear()
             self._clock.restart()
         return None
 
-    def _add(self, payload: bytes, batch: list[ModelDelta]) -> bool:
-        chunk = decode_chunk(payload, self._endpoint.host)
-        if chunk.failure is not None:
-            raise errors.from_event(chunk.failure, self._endpoint)
-        return self._assembly.add(chunk, batch)
+    def _add(self, text: bytes, batch: list[ModelDelta]) -> bool:
+        """Take one payload in. What is no event may be part of a page, if the body does not claim to be a stream."""
+        is_event = False
+        try:
+            is_event = self._assembly.take(text, batch)
+        except ProtocolError:
+            if self._has_events:
+                raise
+            self._check_dialect(text)
+            if self._content_type.startswith(self._dialect.media_type):
+                raise
+        if not is_event and not self._has_events:
+            self._check_dialect(text)
+        return is_event
+
+    @property
+    def _content_type(self) -> str:
+        return self._response.headers.get("content-type", "")
+
+    def _check_dialect(self, text: bytes) -> None:
+        spoken = name_dialect(text)
+        if spoken is not None and spoken != self._dialect.name:
+            raise errors.wrong_dialect(text, self._endpoint, self._dialect.title, spoken)
 
     def _finish(self) -> Sequence[ModelDelta]:
-        if self._is_done or self._assembly.finish_reason:
-            return [self._assembly.finish()]
+        if self._assembly.is_done or self._assembly.finish_reason:
+            return [self._checked()]
         body = b"".join(self._before_events).strip()
-        content_type = self._response.headers.get("content-type", "")
-        if self._has_events or not body or content_type.startswith("text/event-stream"):
+        if not self._has_events and body:
+            self._check_dialect(body)
+        if self._has_events or not body or self._content_type.startswith(self._dialect.media_type):
             raise self._interrupted()
-        return self._read_completion(body, content_type)
+        return self._read_whole(body)
 
-    def _read_completion(self, body: bytes, content_type: str) -> Sequence[ModelDelta]:
-        """A completion that came whole, although a stream was asked for or because none was."""
+    def _read_whole(self, body: bytes) -> Sequence[ModelDelta]:
+        """An answer that came whole, although a stream was asked for or because none was."""
         batch: list[ModelDelta] = []
+        unexpected = errors.unexpected_body(self._response.status, self._content_type, body, self._endpoint)
         try:
-            is_answer = self._add(body, batch)
+            is_answer = self._assembly.take_whole(body, batch)
         except ProtocolError as error:
-            raise errors.unexpected_body(self._response.status, content_type, body, self._endpoint) from error
+            raise unexpected from error
         if not is_answer:
-            raise errors.unexpected_body(self._response.status, content_type, body, self._endpoint)
-        return [*batch, self._assembly.finish()]
+            raise unexpected
+        return [*batch, self._checked()]
+
+    def _checked(self) -> Answer:
+        answer = self._assembly.finish()
+        if answer.is_empty and answer.finish_reason in _REFUSED:
+            message = f"The model or a filter of {self._endpoint.host} refused to answer. Say it in another way."
+            raise TransportError("refused", message, origin="llm")
+        return answer
 
     def _keep(self, chunk: bytes) -> None:
         self._before_events.append(chunk)

@@ -1,0 +1,149 @@
+"""A model behind a provider: one request in the dialect that is configured, its answer as it comes. No retries."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+
+import msgspec
+
+from tinsmith.domain.errors import TransportError
+from tinsmith.domain.message import Answer, ModelDelta
+from tinsmith.domain.ports import ModelRequest
+from tinsmith.domain.settings import LlmSettings, SwitchSettings
+from tinsmith.llm import errors
+from tinsmith.llm.answer import AnswerReader
+from tinsmith.llm.dialect import Dialect, Terms
+from tinsmith.llm.dialects import dialect_of
+from tinsmith.llm.endpoint import Endpoint, resolve
+from tinsmith.llm.history import check_history
+from tinsmith.llm.lessons import learn
+from tinsmith.llm.profiles import Profile, profile_for
+from tinsmith.llm.stall import StallClock
+from tinsmith.llm.truncation import remark_on_truncation
+from tinsmith.net.http import Deadlines, HttpClient, HttpResponse
+
+_REFUSAL_LIMIT = 64 * 1024
+_REFUSAL_SECONDS = 10.0
+
+
+class Provider:
+    """A `ports.Model`. `api_key` looks up the environment variable it is given, `mint` makes the ids of calls.
+
+    `load_image` gives the bytes of an image by its hash. Remembers for its lifetime what each server refused.
+    """
+
+    def __init__(
+        self,
+        http: HttpClient,
+        api_key: Callable[[str], str | None],
+        mint: Callable[[], str],
+        load_image: Callable[[str], bytes | None] = lambda _: None,
+    ) -> None:
+        self._http = http
+        self._api_key = api_key
+        self._mint = mint
+        self._load_image = load_image
+        self._learned: dict[tuple[str, str, SwitchSettings], Profile] = {}
+
+    async def stream(self, request: ModelRequest, settings: LlmSettings) -> AsyncGenerator[Sequence[ModelDelta]]:
+        """As ports.Model; an answer that is not streamed comes in one batch."""
+        check_history(request.messages)
+        dialect = dialect_of(settings)
+        endpoint = resolve(settings, self._api_key, dialect.path, dialect.headers, request.model.model)
+        deadline = asyncio.get_running_loop().time() + settings.timeout
+        async with self._open(request, settings, dialect, endpoint) as response:
+            clock, late = _clock(request, settings, endpoint, deadline)
+            assembly = dialect.assembly(endpoint, self._mint, _origin(dialect, endpoint))
+            reader = AnswerReader(response, endpoint, dialect, assembly, clock, late)
+            async with aclosing(reader.batches()) as batches:
+                async for batch in batches:
+                    yield self._remarked(batch, request, settings, dialect, endpoint)
+
+    @asynccontextmanager
+    async def _open(
+        self, request: ModelRequest, settings: LlmSettings, dialect: Dialect, endpoint: Endpoint
+    ) -> AsyncGenerator[HttpResponse]:
+        """A response with a status that promises an answer. Raises what any other status means.
+
+        A refusal of something that the request does as well without is learned from, and the request made again.
+        """
+        body = self._encode(request, settings, dialect, endpoint)
+        while True:
+            async with self._post(request, settings, dialect, endpoint, body) as response:
+                if 200 <= response.status < 300:
+                    yield response
+                    return
+                refusal = await _read_refusal(response)
+            refused = body
+            better = learn(response.status, refusal, refused, self._profile(endpoint, settings, dialect))
+            if better is not None:
+                self._learned[endpoint.url, endpoint.model, settings.switches] = better
+                body = self._encode(request, settings, dialect, endpoint)
+            if body == refused:
+                raise errors.from_response(response.status, response.headers, refusal, endpoint, time.time())
+
+    def _encode(self, request: ModelRequest, settings: LlmSettings, dialect: Dialect, endpoint: Endpoint) -> bytes:
+        profile = self._profile(endpoint, settings, dialect)
+        terms = Terms(profile, _origin(dialect, endpoint), settings.reasoning_effort, self._load_image)
+        return dialect.encode(request, terms)
+
+    def _profile(self, endpoint: Endpoint, settings: LlmSettings, dialect: Dialect) -> Profile:
+        learned = self._learned.get((endpoint.url, endpoint.model, settings.switches))
+        return learned or profile_for(endpoint.url, settings.switches, dialect.profile)
+
+    def _post(
+        self, request: ModelRequest, settings: LlmSettings, dialect: Dialect, endpoint: Endpoint, body: bytes
+    ) -> AbstractAsyncContextManager[HttpResponse]:
+        head = settings.connect_timeout if request.is_streamed else settings.timeout
+        accepted = dialect.media_type if request.is_streamed else "application/json"
+        return self._http.stream(
+            "POST",
+            endpoint.url,
+            headers={**endpoint.headers, "accept": accepted},
+            body=body,
+            deadlines=Deadlines(settings.connect_timeout, settings.send_timeout, head),
+            advice=endpoint.advice,
+        )
+
+    def _remarked(
+        self,
+        batch: Sequence[ModelDelta],
+        request: ModelRequest,
+        settings: LlmSettings,
+        dialect: Dialect,
+        endpoint: Endpoint,
+    ) -> Sequence[ModelDelta]:
+        """The batch; an Answer in it says what its provider kept to itself."""
+        *before, last = batch
+        if not isinstance(last, Answer) or not self._profile(endpoint, settings, dialect).truncates_silently:
+            return batch
+        remark = remark_on_truncation(request, last.usage, endpoint.host)
+        return batch if remark is None else [*before, msgspec.structs.replace(last, remarks=(remark,))]
+
+
+def _origin(dialect: Dialect, endpoint: Endpoint) -> str:
+    return f"{dialect.name} {endpoint.host} {endpoint.model}"
+
+
+def _clock(
+    request: ModelRequest, settings: LlmSettings, endpoint: Endpoint, deadline: float
+) -> tuple[StallClock, TransportError]:
+    """The limit of an open response, and what to raise when it is over: for each event, or for a whole answer."""
+    if request.is_streamed:
+        code, name, seconds = "streamStalled", "stream_stall_timeout", settings.stream_stall_timeout
+        clock, what = StallClock(seconds), "sent nothing more of its answer for"
+    else:
+        code, name, seconds = "timeout", "timeout", settings.timeout
+        clock, what = StallClock(deadline - asyncio.get_running_loop().time()), "did not send its whole answer within"
+    message = f"{endpoint.host} {what} {seconds:g} s. Try again, or raise llm_config.{name}."
+    return clock, TransportError(code, message, retryable=True, origin="llm")
+
+
+async def _read_refusal(response: HttpResponse) -> bytes:
+    """The body of a refusal; one that is slow or breaks off is worth no trouble, its status says enough."""
+    try:
+        async with asyncio.timeout(_REFUSAL_SECONDS):
+            return await response.read(_REFUSAL_LIMIT)
+    except (TimeoutError, TransportError):
+        return b""
