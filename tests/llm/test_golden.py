@@ -38,6 +38,12 @@ STREAMS: dict[str, Answer] = {
         "tool_calls",
         Usage(70, 9, 79, 20),
     ),
+    "anthropic/refusal_after_a_call.sse": Answer(
+        "Well, ",
+        calls=(ToolCall("call_1", "read", '{"path":"a"}', is_complete=False),),
+        finish_reason="refusal",
+        usage=Usage(10, 9, 19),
+    ),
     "anthropic/refusal.sse": Answer(finish_reason="refusal", usage=Usage(10, 1, 11)),
     "responses/reasoning_and_calls.sse": Answer(
         "I look at both 🚀.",

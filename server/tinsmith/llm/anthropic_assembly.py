@@ -1,6 +1,7 @@
 """Events of an Anthropic answer, put together: deltas as they come, one Answer at the end. Pure."""
 
 from collections.abc import Callable
+from io import StringIO
 
 import msgspec
 
@@ -19,17 +20,17 @@ _FINISH_REASONS = {
     "model_context_window_exceeded": "length",
     "refusal": "refusal",
 }
-_CUT_OFF = frozenset({"length", "refusal"})
 
 
 class _OpenBlock:
     """A block whose deltas are still coming."""
 
-    __slots__ = ("call", "signature", "thinking")
+    __slots__ = ("call", "has_whole_input", "signature", "thinking")
 
     def __init__(self) -> None:
         self.call: OpenCall | None = None
-        self.thinking: list[str] = []
+        self.has_whole_input = False
+        self.thinking = StringIO()
         self.signature = ""
 
 
@@ -117,6 +118,7 @@ class AnthropicAssembly:
                 self._draft.name_call(opened.call, block.name, batch)
                 if block.input:  # whole at once, as servers do that are not Anthropic's
                     opened.call.add(_json(block.input))
+                    opened.has_whole_input = True
             case _:
                 pass
 
@@ -127,6 +129,9 @@ class AnthropicAssembly:
         elif delta.partial_json is not None:
             if block.call is None:
                 block.call = self._draft.open_call(index)
+            if block.has_whole_input:  # what comes in pieces all the same comes from its beginning
+                block.call.replace("")
+                block.has_whole_input = False
             block.call.add(delta.partial_json)
         elif delta.thinking is not None:
             self._think(block, delta.thinking, batch)
@@ -140,25 +145,25 @@ class AnthropicAssembly:
         return self._open.setdefault(index, _OpenBlock())
 
     def _think(self, block: _OpenBlock, text: str, batch: list[ModelDelta]) -> None:
-        block.thinking.append(text)
+        block.thinking.write(text)
         self._draft.think(text, batch)
 
     def _close(self, index: int | None) -> None:
         """A block is whole; thinking goes back to its provider, and only with its signature."""
         block = self._open.pop(index, None)
         if block is not None and block.signature:
-            thinking = "".join(block.thinking)
-            self._draft.seal(_json({"type": "thinking", "thinking": thinking, "signature": block.signature}))
+            thinking = {"type": "thinking", "thinking": block.thinking.getvalue(), "signature": block.signature}
+            self._draft.seal(_json(thinking))
 
     def _stop(self, reason: str | None) -> None:
         if reason:
             self.finish_reason = _FINISH_REASONS.get(reason, reason)
 
     def _calls(self) -> list[ToolCall]:
-        """Every call; when the answer was cut off, the last one is not trusted, whole as it may look."""
+        """Every call. The last one before a limit is not trusted, whole as it may look, and none before a refusal."""
         last = self._draft.calls[-1] if self._draft.calls else None
-        was_cut = self.finish_reason in _CUT_OFF
-        return [call.close(was_cut=was_cut and call is last) for call in self._draft.calls]
+        has_refused, was_cut = self.finish_reason == "refusal", self.finish_reason == "length"
+        return [call.close(was_cut=has_refused or (was_cut and call is last)) for call in self._draft.calls]
 
     def _count(self, counts: TokenCounts | None) -> None:
         """Later counts replace earlier ones, but a count that is left out, or 0 where there was one, says nothing."""

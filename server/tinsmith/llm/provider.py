@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import dataclass
 
 import msgspec
 
@@ -25,6 +26,26 @@ from tinsmith.net.http import Deadlines, HttpClient, HttpResponse
 
 _REFUSAL_LIMIT = 64 * 1024
 _REFUSAL_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """One request and whom it goes to."""
+
+    request: ModelRequest
+    settings: LlmSettings
+    dialect: Dialect
+    endpoint: Endpoint
+
+    @property
+    def origin(self) -> str:
+        """What marks the sealed parts of its answer."""
+        return f"{self.dialect.name} {self.endpoint.host} {self.endpoint.model}"
+
+    @property
+    def learner(self) -> tuple[str, str, SwitchSettings]:
+        """What a lesson is kept for: one model behind one address, as the user has switched it."""
+        return self.endpoint.url, self.endpoint.model, self.settings.switches
 
 
 class Provider:
@@ -51,79 +72,64 @@ class Provider:
         check_history(request.messages)
         dialect = dialect_of(settings)
         endpoint = resolve(settings, self._api_key, dialect.path, dialect.headers, request.model.model)
+        asking = _Asking(request, settings, dialect, endpoint)
         deadline = asyncio.get_running_loop().time() + settings.timeout
-        async with self._open(request, settings, dialect, endpoint) as response:
+        async with self._open(asking) as response:
             clock, late = _clock(request, settings, endpoint, deadline)
-            assembly = dialect.assembly(endpoint, self._mint, _origin(dialect, endpoint))
+            assembly = dialect.assembly(endpoint, self._mint, asking.origin)
             reader = AnswerReader(response, endpoint, dialect, assembly, clock, late)
             async with aclosing(reader.batches()) as batches:
                 async for batch in batches:
-                    yield self._remarked(batch, request, settings, dialect, endpoint)
+                    yield self._remarked(batch, asking)
 
     @asynccontextmanager
-    async def _open(
-        self, request: ModelRequest, settings: LlmSettings, dialect: Dialect, endpoint: Endpoint
-    ) -> AsyncGenerator[HttpResponse]:
+    async def _open(self, asking: _Asking) -> AsyncGenerator[HttpResponse]:
         """A response with a status that promises an answer. Raises what any other status means.
 
         A refusal of something that the request does as well without is learned from, and the request made again.
         """
-        body = self._encode(request, settings, dialect, endpoint)
+        body = self._encode(asking)
         while True:
-            async with self._post(request, settings, dialect, endpoint, body) as response:
+            async with self._post(asking, body) as response:
                 if 200 <= response.status < 300:
                     yield response
                     return
                 refusal = await _read_refusal(response)
             refused = body
-            better = learn(response.status, refusal, refused, self._profile(endpoint, settings, dialect))
+            better = learn(response.status, refusal, refused, self._profile(asking))
             if better is not None:
-                self._learned[endpoint.url, endpoint.model, settings.switches] = better
-                body = self._encode(request, settings, dialect, endpoint)
+                self._learned[asking.learner] = better
+                body = self._encode(asking)
             if body == refused:
-                raise errors.from_response(response.status, response.headers, refusal, endpoint, time.time())
+                raise errors.from_response(response.status, response.headers, refusal, asking.endpoint, time.time())
 
-    def _encode(self, request: ModelRequest, settings: LlmSettings, dialect: Dialect, endpoint: Endpoint) -> bytes:
-        profile = self._profile(endpoint, settings, dialect)
-        terms = Terms(profile, _origin(dialect, endpoint), settings.reasoning_effort, self._load_image)
-        return dialect.encode(request, terms)
+    def _encode(self, asking: _Asking) -> bytes:
+        terms = Terms(self._profile(asking), asking.origin, asking.settings.reasoning_effort, self._load_image)
+        return asking.dialect.encode(asking.request, terms)
 
-    def _profile(self, endpoint: Endpoint, settings: LlmSettings, dialect: Dialect) -> Profile:
-        learned = self._learned.get((endpoint.url, endpoint.model, settings.switches))
-        return learned or profile_for(endpoint.url, settings.switches, dialect.profile)
+    def _profile(self, asking: _Asking) -> Profile:
+        learned = self._learned.get(asking.learner)
+        return learned or profile_for(asking.endpoint.url, asking.settings.switches, asking.dialect.profile)
 
-    def _post(
-        self, request: ModelRequest, settings: LlmSettings, dialect: Dialect, endpoint: Endpoint, body: bytes
-    ) -> AbstractAsyncContextManager[HttpResponse]:
-        head = settings.connect_timeout if request.is_streamed else settings.timeout
-        accepted = dialect.media_type if request.is_streamed else "application/json"
+    def _post(self, asking: _Asking, body: bytes) -> AbstractAsyncContextManager[HttpResponse]:
+        settings, endpoint, is_streamed = asking.settings, asking.endpoint, asking.request.is_streamed
+        head = settings.connect_timeout if is_streamed else settings.timeout
         return self._http.stream(
             "POST",
             endpoint.url,
-            headers={**endpoint.headers, "accept": accepted},
+            headers={**endpoint.headers, "accept": asking.dialect.media_type if is_streamed else "application/json"},
             body=body,
             deadlines=Deadlines(settings.connect_timeout, settings.send_timeout, head),
             advice=endpoint.advice,
         )
 
-    def _remarked(
-        self,
-        batch: Sequence[ModelDelta],
-        request: ModelRequest,
-        settings: LlmSettings,
-        dialect: Dialect,
-        endpoint: Endpoint,
-    ) -> Sequence[ModelDelta]:
+    def _remarked(self, batch: Sequence[ModelDelta], asking: _Asking) -> Sequence[ModelDelta]:
         """The batch; an Answer in it says what its provider kept to itself."""
         *before, last = batch
-        if not isinstance(last, Answer) or not self._profile(endpoint, settings, dialect).truncates_silently:
+        if not isinstance(last, Answer) or not self._profile(asking).truncates_silently:
             return batch
-        remark = remark_on_truncation(request, last.usage, endpoint.host)
+        remark = remark_on_truncation(asking.request, last.usage, asking.endpoint.host)
         return batch if remark is None else [*before, msgspec.structs.replace(last, remarks=(remark,))]
-
-
-def _origin(dialect: Dialect, endpoint: Endpoint) -> str:
-    return f"{dialect.name} {endpoint.host} {endpoint.model}"
 
 
 def _clock(

@@ -86,8 +86,9 @@ class ResponsesAssembly:
 
     def finish(self) -> Answer:
         """As Assembly."""
-        was_cut = self.finish_reason not in {"stop", "tool_calls", "refusal"}
-        calls = [call.close(was_cut=was_cut and call.call_id not in self._closed_calls) for call in self._draft.calls]
+        is_whole = self.finish_reason in {"stop", "tool_calls"}
+        trusted = self._closed_calls if self.finish_reason == "length" else frozenset[str]()
+        calls = [call.close(was_cut=not is_whole and call.call_id not in trusted) for call in self._draft.calls]
         return self._draft.finish(self.finish_reason, calls)
 
     def _turn(self, kind: str, event: Event, batch: list[ModelDelta]) -> bool:
