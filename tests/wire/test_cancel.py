@@ -1,6 +1,7 @@
 """Cancel from every await there is: one end, the last of its turn, in time; finished work stays, nothing is left."""
 
 import asyncio
+import contextlib
 import os
 import random
 import re
@@ -60,6 +61,15 @@ def living(mark):
             if mark.encode() in line and b"tinsmith" not in line:
                 found.append(int(folder.name))
     return found
+
+
+def asleep(mark):
+    """How many a command has put to sleep: it has come so far, whatever was started to run it."""
+    lines = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            lines.append((folder / "cmdline").read_bytes())
+    return lines.count(f"sleep\0{mark}\0".encode())
 
 
 async def cancelled(client, turn_id, within=IN_TIME, **extra):
@@ -204,7 +214,9 @@ async def test_in_a_command(connect, command, within):
     async with LoopbackServer(model) as provider:
         client = await connect(provider.base_url, **settings())
         started = await client.ask("go")
-        await client.poll(lambda: len(client.events("toolOutput")) == 2 and len(living(mark)) > command.count("&"))
+        await client.poll(
+            lambda: len(client.events("toolOutput")) == 2 and asleep(mark) >= command.count("sleep {mark}")
+        )
         await cancelled(client, started["turnId"], within)
         assert living(mark) == []
         messages = await goes_on(client, model)
@@ -221,7 +233,7 @@ async def test_of_one_call_leaves_the_turn_running(connect):
         client = await connect(provider.base_url, **settings())
         started = await client.ask("go")
         running = await client.event("toolUpdated", status="running")
-        await client.poll(lambda: living(mark))
+        await client.poll(lambda: asleep(mark))
         call = {"turnId": started["turnId"], "callId": running["callId"]}
         assert await client.request("agent/cancel", call) == {"state": "cancelling"}
         assert (await client.event("turnEnded"))["outcome"] == "completed"
@@ -348,7 +360,7 @@ async def begun(client, where, mark):
     """A turn that waits where it was told to."""
     started = await client.ask("go")
     if where is in_command:
-        await client.poll(lambda: living(mark))
+        await client.poll(lambda: asleep(mark))
     else:
         await client.event(*{in_stream: ("textDelta",), in_question: ("toolUpdated",)}[where])
     if where is in_question:
@@ -440,15 +452,16 @@ class TestHeadless:
         model = ScriptedModel([reply("Now. ", Call("bash", {"command": TERM_IGNORER.format(mark=mark)}))])
         async with LoopbackServer(model) as provider:
             process = await start(provider, "--permission-mode", "full")
-            await self.until(lambda: living(mark))
+            await self.until(lambda: asleep(mark))
             process.send_signal(signal.SIGINT)
             await asyncio.sleep(0.1)
             process.send_signal(signal.SIGINT)
             moment = time.monotonic()
             assert await process.wait() == 130
             assert time.monotonic() - moment < 0.5
-        for number in living(mark):  # what does not listen to TERM has nobody left to kill it
-            os.kill(number, signal.SIGKILL)
+        for number in living(mark):  # without a sandbox, what does not listen to TERM has nobody left to kill it
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
 
     async def test_control_c_twice_reaches_a_run_whose_reader_sleeps(self, start):
         """The loop is stuck in a write to a full pipe."""
