@@ -11,6 +11,7 @@ from tinsmith.domain.event import AnswerReceived, CallCancelled, CallFinished, T
 from tinsmith.domain.message import AssistantMessage, ToolMessage, UserMessage
 from tinsmith.domain.policy import PermissionAnswer
 from tinsmith.domain.tool import ToolResult
+from tinsmith.engine.step import LONGEST_WAIT_MS
 from tinsmith.llm.scripted import Call, Fail, ScriptedModel, Wait, reply
 
 
@@ -185,6 +186,22 @@ async def test_both_retry_layers_nest_to_nine_requests():
     stage = Stage(model)
     end = await stage.run()
     assert (end.outcome, end.error.code, len(model.requests)) == ("error", "emptyAnswer", 9)
+
+
+@pytest.mark.parametrize(("asked_for", "requests"), [(10, 3), (LONGEST_WAIT_MS + 1, 1), (3_600_000, 1)])
+async def test_a_wait_that_a_provider_asks_for_has_a_ceiling_that_is_said(asked_for, requests):
+    fail = reply(Fail("rateLimited", "Slow down.", retryable=True, retry_after_ms=asked_for))
+    model = ScriptedModel([fail] * 3)
+    stage = Stage(model)
+    end = await stage.run()
+    assert (end.error.code, end.error.data, len(model.requests)) == (
+        "rateLimited",
+        {"retryAfterMs": asked_for},
+        requests,
+    )
+    told = f"It asks to be left alone for {asked_for / 60_000:.0f} minutes, which is longer than the 2 that are waited"
+    assert (told in end.error.message) == (requests == 1)
+    assert stage.tags().count("RetryScheduled") == requests - 1
 
 
 async def test_an_error_that_is_not_retryable_is_final():

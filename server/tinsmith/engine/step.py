@@ -34,6 +34,9 @@ from tinsmith.domain.request import TurnRequest
 from tinsmith.engine.progress import Progress
 from tinsmith.engine.window import View, make_view, measured
 
+LONGEST_WAIT_MS = 120_000
+"""Of what a provider asks for by `Retry-After`; limits count by the minute, beyond that a person decides."""
+
 
 async def take_step(request: TurnRequest, progress: Progress) -> AssistantMessage:
     """Ask the model once and store its answer. Raises the error of the last attempt, or Cancelled."""
@@ -75,9 +78,12 @@ async def _answer_with_retries(request: TurnRequest, progress: Progress) -> tupl
             if error.code == "contextWindow" and too_long is None and not stream.has_shown:
                 too_long = error, view
                 continue
-            may_retry = error.retryable and failures < policy.retry_max_retries
+            asked_for = error.data.get("retryAfterMs", 0)
+            may_retry = error.retryable and failures < policy.retry_max_retries and asked_for <= LONGEST_WAIT_MS
             if not may_retry or (stream.has_shown and not policy.stream_retry_after_output):
                 await _keep_part(request, progress, stream, "interrupted")
+                if error.retryable and asked_for > LONGEST_WAIT_MS:
+                    raise _too_long_a_wait(error, asked_for) from error
                 raise
             stream.withdraw()
             delay = error.data.get("retryAfterMs", _backoff(policy.retry_backoff_ms, failures))
@@ -85,6 +91,14 @@ async def _answer_with_retries(request: TurnRequest, progress: Progress) -> tupl
             await _wait(request, failures, error.message, delay)
         else:
             return answer, stream, view
+
+
+def _too_long_a_wait(error: AgentError, asked_for: int) -> AgentError:
+    message = (
+        f"{error.message} It asks to be left alone for {asked_for / 60_000:.0f} minutes, which is longer than the "
+        f"{LONGEST_WAIT_MS // 60_000} that are waited for unasked: send the message again then, or use another model."
+    )
+    return type(error)(error.code, message, retryable=True, origin=error.origin, data=error.data)
 
 
 def _build(request: TurnRequest, progress: Progress, *, is_squeezed: bool) -> tuple[ModelRequest, View]:
