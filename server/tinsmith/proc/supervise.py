@@ -118,6 +118,7 @@ def supervise(command: Command, collector: OutputCollector, stop: StopSignal) ->
             outcome, leftovers, survivors = _follow(family, watch, command.timeout)
             if started.status is not None:
                 process.kill()
+                watch.close()
             if watch.exited:
                 process.wait()
     finally:
@@ -214,6 +215,13 @@ class _Watch:
             if not self.is_open or not select.select([self._pipe], [], [], 0)[0]:
                 return
             self._read()
+
+    def close(self) -> None:
+        """Take what still comes until everybody who could write is gone, as they are soon when a sandbox was killed."""
+        deadline = time.monotonic() + KILL_SECONDS
+        while self.is_open and (left := deadline - time.monotonic()) > 0:
+            if select.select([self._pipe], [], [], left)[0]:
+                self._read()
 
     def _read_status(self) -> None:
         """The exit code that the sandbox tells; without one, the end of the sandbox itself is awaited.
