@@ -330,7 +330,7 @@ async def test_llm_36_the_delay_that_was_asked_for_is_kept_and_seen(open_talk, s
 
 
 async def test_llm_36_a_long_delay_can_be_cancelled(open_talk, server):
-    async with open_talk(refused(429, BUSY, **{"retry-after": "3600"}), fine()) as talk:
+    async with open_talk(refused(429, BUSY, **{"retry-after": "100"}), fine()) as talk:
         turn_id = await talk.begin("go")
         await talk.event("retrying")
         cancelled = asyncio.get_running_loop().time()
@@ -338,6 +338,15 @@ async def test_llm_36_a_long_delay_can_be_cancelled(open_talk, server):
         assert (await talk.end(turn_id))["outcome"] == "cancelled"
         assert asyncio.get_running_loop().time() - cancelled < 1
         assert len(talk.bodies) == 1
+        assert (await talk.say("again"))["outcome"] == "completed"
+
+
+async def test_llm_36_a_delay_that_is_too_long_is_said_and_not_waited_for(open_talk):
+    async with open_talk(refused(429, BUSY, **{"retry-after": "3600"}), fine()) as talk:
+        ended = await talk.say("go")
+        assert (ended["outcome"], ended["error"]["code"]) == ("error", "rateLimited")
+        assert "asks to be left alone for 60 minutes" in ended["error"]["message"]
+        assert talk.events("retrying") == []
         assert (await talk.say("again"))["outcome"] == "completed"
 
 

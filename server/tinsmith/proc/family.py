@@ -81,9 +81,12 @@ class Family:
         return frozenset(members - {self._leader})
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the leader, its group and every member; the sandbox itself only ends by KILL."""
+        """Send a signal to the leader, its group and every member; the sandbox itself only ends by KILL.
+
+        Parents come first, as a rule, so that no shell lives to tell of its children's end.
+        """
         group = () if self.has_init and number != signal.SIGKILL else (-self._leader,)
-        for member in (*group, *self.members()):
+        for member in (*group, *sorted(self.members())):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(member, number)
 
