@@ -34,6 +34,11 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="what is configured and reachable, and what to do about the rest")
     _add_model_options(doctor)
     doctor.set_defaults(command=_doctor)
+    setup = commands.add_parser("setup", help="find a model, configure it, and try it")
+    setup.add_argument("--yes", action="store_true", help="write what is proposed without asking")
+    _add_provider_options(setup)
+    setup.add_argument("--api-key-env", metavar="NAME", help="the variable that holds the key; never the key itself")
+    setup.set_defaults(command=_setup)
     schema = commands.add_parser("schema", help="the wire's types")
     schema.add_argument("--json", action="store_true", required=True, help="as JSON Schema")
     schema.set_defaults(command=_schema)
@@ -42,12 +47,16 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workspace", metavar="DIR", default=".", help="the project (default: here)")
-    parser.add_argument("--model", metavar="ID")
-    parser.add_argument("--base-url", metavar="URL", help="a Chat Completions server, such as http://127.0.0.1:8080/v1")
-    parser.add_argument("--dialect", metavar="NAME")
+    _add_provider_options(parser)
     parser.add_argument(
         "--set", metavar="PATH=VALUE", action="append", default=[], type=_setting, help="any overridable setting"
     )
+
+
+def _add_provider_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="ID")
+    parser.add_argument("--base-url", metavar="URL", help="a provider's API, such as http://127.0.0.1:8080/v1")
+    parser.add_argument("--dialect", metavar="NAME")
 
 
 def _add_turn_options(parser: argparse.ArgumentParser) -> None:
@@ -72,10 +81,11 @@ def _overrides(options: argparse.Namespace) -> dict[str, Any]:
         "default_model": options.model,
         "llm_config.base_url": options.base_url,
         "llm_config.dialect": options.dialect,
+        "llm_config.api_key_env": getattr(options, "api_key_env", None),
         "active_role": getattr(options, "role", None),
         "permission_mode": getattr(options, "permission_mode", None),
     }
-    return {**{path: value for path, value in named.items() if value is not None}, **dict(options.set)}
+    return {**{path: value for path, value in named.items() if value is not None}, **dict(getattr(options, "set", ()))}
 
 
 def _serve(_: argparse.Namespace) -> int:
@@ -110,6 +120,12 @@ def _doctor(options: argparse.Namespace) -> int:
     from tinsmith.adapters.doctor import examine
 
     return examine(workspace=options.workspace, overrides=_overrides(options))
+
+
+def _setup(options: argparse.Namespace) -> int:
+    from tinsmith.adapters.setup import set_up
+
+    return set_up(overrides=_overrides(options), is_confirmed=options.yes)
 
 
 def _schema(_: argparse.Namespace) -> int:

@@ -13,13 +13,16 @@ from tinsmith.config.directories import Directories, find_directories
 from tinsmith.domain.conversation import Conversation
 from tinsmith.domain.errors import AgentError, SchemaError
 from tinsmith.domain.ids import new_id
+from tinsmith.domain.message import Answer
 from tinsmith.domain.ports import Diagnostics, Documents, Model, Prompter, Symbols
+from tinsmith.domain.settings import ModelChoice
 from tinsmith.llm.provider import Provider
 from tinsmith.net.fetch import WebFetcher
 from tinsmith.net.http import HttpClient
 from tinsmith.services import inspection
 from tinsmith.services.approvals import Approvals
 from tinsmith.services.conversations import Conversations, own_lease
+from tinsmith.services.first_run import ask_once
 from tinsmith.services.journal import Journal
 from tinsmith.services.keys import api_key, secret_variables, without_secrets
 from tinsmith.services.models import Models
@@ -67,6 +70,7 @@ class Runtime:
         self._is_closed = False
         self.off_loop = off_loop
         self._http = http
+        self._llm = llm
         configured = settings.effective.settings
         web_search = tool_options(configured, "web_search")
         self._fetcher = WebFetcher(tool_options(configured, "web_fetch"))
@@ -77,6 +81,17 @@ class Runtime:
         self.models = Models(http)
         self.conversations = Conversations(storage, journal, own_lease(journal.epoch))
         self.approvals = Approvals(storage, prompter)
+        self._tools = builtin_tools(
+            documents,
+            cache_dir=directories.cache,
+            secret_variables=self._secret_variables,
+            protected=(directories.data, directories.config),
+            diagnostics=diagnostics,
+            symbols=symbols,
+            fetcher=self._fetcher,
+            searcher=Linkup(http, web_search, api_key),
+            sandbox=self._sandbox,
+        )
         self.turns = Turns(
             conversations=self.conversations,
             journal=journal,
@@ -84,17 +99,7 @@ class Runtime:
             models=self.models,
             approvals=self.approvals,
             llm=llm,
-            tools=builtin_tools(
-                documents,
-                cache_dir=directories.cache,
-                secret_variables=self._secret_variables,
-                protected=(directories.data, directories.config),
-                diagnostics=diagnostics,
-                symbols=symbols,
-                fetcher=self._fetcher,
-                searcher=Linkup(http, web_search, api_key),
-                sandbox=self._sandbox,
-            ),
+            tools=self._tools,
             locate=self._locate,
             redact=self._redact,
             spawn=self.spawn,
@@ -148,6 +153,10 @@ class Runtime:
     async def sandbox_state(self) -> Any:
         """What commands run in: `kind` (bubblewrap, landlock, none), and the `reason` when it is not the best."""
         return await self.off_loop(lambda: self._sandbox().state())
+
+    async def try_model(self, choice: ModelChoice) -> Answer:
+        """Ask the model something short, with a tool as in a turn. Raises what is in the way."""
+        return await ask_once(self._llm, choice, self.settings.effective.settings.llm_config, self._tools[:1])
 
     def context_window(self, conversation: Conversation) -> int:
         """The window of the model that the conversation would use now, in tokens; 0 when none is configured."""

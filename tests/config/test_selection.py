@@ -41,7 +41,7 @@ def test_no_model_is_an_error_that_says_what_to_do(settings, found_keys, words):
         select_model(settings, "orchestrator", None, found_keys)
     assert (caught.value.code, caught.value.kind) == ("modelNotConfigured", "schema")
     usual = ["`models.orchestrator`", "`models.default`", "`default_model`", "TINSMITH_MODEL", "TINSMITH_BASE_URL"]
-    for part in [*usual, "tinsmith.json", *words]:
+    for part in [*usual, "tinsmith setup", "tinsmith.json", *words]:
         assert part in caught.value.message
     assert caught.value.data["foundKeys"] == list(found_keys)
 

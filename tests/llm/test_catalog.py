@@ -13,6 +13,7 @@ from tinsmith.llm.discovery import (
     Discovery,
     FoundServer,
     LocalServer,
+    begin_with,
     fallback_chain,
     find_local_servers,
     first_available,
@@ -111,6 +112,8 @@ MODELS = (
         (first_available, "mini"),
         (prefer_prefix("big"), "big-1"),
         (prefer_prefix("huge", "big-2", "mini"), "big-2"),
+        (prefer_prefix("big-", "mini"), "big-1"),
+        (prefer_prefix("big", "big-2"), "big-1"),
         (prefer_prefix("huge"), None),
         (prefer_capability_tag("vision"), "big-2"),
         (prefer_capability_tag("audio"), None),
@@ -123,6 +126,19 @@ def test_strategies(strategy, found: str | None) -> None:
     assert (chosen.model_id if chosen else None) == found
     assert chosen is None or chosen.reason
     assert strategy(()) is None
+
+
+@pytest.mark.parametrize(
+    ("ids", "prefixes", "found"),
+    [
+        (("gpt-5-nano", "gpt-5", "gpt-4.1"), ("gpt-5", "gpt-4.1"), "gpt-5"),
+        (("text-embedding-3-small", "whisper-1", "gpt-9"), ("gpt-5",), "gpt-9"),
+        (("nomic-embed-text",), (), None),
+    ],
+)
+def test_the_model_to_begin_with_can_answer(ids, prefixes, found) -> None:
+    chosen = begin_with([CatalogEntry(each, each) for each in ids], prefixes)
+    assert (chosen.model_id if chosen else None) == found
 
 
 def test_a_reason_is_a_phrase() -> None:

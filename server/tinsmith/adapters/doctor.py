@@ -47,7 +47,9 @@ async def _examine_model(runtime: Runtime) -> bool:
     except AgentError as error:
         _say(False, error.message)
         for local in await runtime.models.find_local():
-            _say(True, f"{local.name} answers: TINSMITH_BASE_URL={local.base_url} TINSMITH_MODEL={local.model}")
+            _say(
+                True, f"{local.name} answers at {local.base_url} with {local.model}; tinsmith setup makes it the model"
+            )
         return False
     dialect = dialect_of(settings.llm_config)
     guessed = "" if settings.llm_config.dialect else " (guessed from the address)"

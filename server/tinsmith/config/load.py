@@ -109,6 +109,12 @@ def read_user_file(path: str) -> tuple[Source, tuple[Problem, ...]]:
         return absent, (Problem(path, message),)
 
 
+def find_reasons_to_leave_out(source: Source) -> list[Problem]:
+    """Why `resolve` would leave the whole source out; nothing when it would not."""
+    tree, remarks = _known_part(source)
+    return _broken_rules(source.name, tree) if tree else [remark for remark in remarks if not remark.path]
+
+
 def resolve(
     sources: Sequence[Source], problems: Sequence[Problem] = (), known_valid: AbstractSet[str] = frozenset()
 ) -> Effective:

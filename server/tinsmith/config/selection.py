@@ -38,8 +38,9 @@ def _not_configured(settings: Settings, role: str, found_keys: Sequence[str]) ->
     place = f"The provider at {base_url} is set." if base_url else "No provider is set (`llm_config.base_url`)."
     message = (
         f"No model is configured: looked at the request, the conversation, `models.{role}`, `models.default` and "
-        f"`default_model`. {found} {place} Name a model with the variable TINSMITH_MODEL (and its provider with "
-        "TINSMITH_BASE_URL), or set `default_model` and `llm_config.base_url` in tinsmith.json; the provider's key "
+        f"`default_model`. {found} {place} Run `tinsmith setup` in a terminal: it finds one and configures it. Or name "
+        "a model with the variable TINSMITH_MODEL (and its provider with TINSMITH_BASE_URL), or set `default_model` "
+        "and `llm_config.base_url` in tinsmith.json; the provider's key "
         f"is read from the variable {settings.llm_config.api_key_env} (`llm_config.api_key_env`)."
     )
     return SchemaError(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from tinsmith.domain.errors import AgentError
-from tinsmith.domain.settings import LlmSettings
+from tinsmith.domain.settings import DialectName, LlmSettings
 from tinsmith.llm.catalog import CatalogEntry, fetch_catalog
 from tinsmith.net.http import HttpClient
 
@@ -28,10 +28,13 @@ def first_available(models: Sequence[CatalogEntry]) -> Discovery | None:
 
 
 def prefer_prefix(*prefixes: str) -> Strategy:
-    """The first model whose id begins with one of `prefixes`, earlier prefixes first."""
+    """The model whose id is one of `prefixes`, else the first that begins with it; earlier prefixes first."""
 
     def choose(models: Sequence[CatalogEntry]) -> Discovery | None:
         for prefix in prefixes:
+            for model in models:
+                if model.model_id == prefix:
+                    return Discovery(model.model_id, f"its id is {prefix}")
             for model in models:
                 if model.model_id.startswith(prefix):
                     return Discovery(model.model_id, f"its id begins with {prefix}")
@@ -63,6 +66,51 @@ def fallback_chain(*strategies: Strategy) -> Strategy:
         return None
 
     return choose
+
+
+def begin_with(models: Sequence[CatalogEntry], prefixes: Sequence[str] = ()) -> Discovery | None:
+    """The model to begin with: of those that may answer, one of `prefixes`, else one with tools, else the first."""
+    answering = [model for model in models if not any(word in model.model_id.lower() for word in _NO_CHAT)]
+    return fallback_chain(prefer_prefix(*prefixes), prefer_capability_tag("tools"), first_available)(answering)
+
+
+_NO_CHAT = ("embed", "whisper", "rerank", "moderation", "tts", "dall-e", "realtime", "transcribe")
+"""Words in the ids of models that lists hold too and that cannot hold a conversation."""
+
+
+class KnownProvider(msgspec.Struct, frozen=True):
+    """A provider that is known by the variable its key is usually in.
+
+    `address_env` is the variable in which its own libraries look for another address; then the key belongs there.
+    `dialect` is what an address of that kind speaks, None when its look tells. `prefixes` are of the models to
+    begin with.
+    """
+
+    name: str
+    key_env: str
+    base_url: str
+    prefixes: tuple[str, ...]
+    address_env: str = ""
+    dialect: DialectName | None = None
+
+
+KNOWN_PROVIDERS = (
+    KnownProvider(
+        "Anthropic",
+        "ANTHROPIC_API_KEY",
+        "https://api.anthropic.com",
+        ("claude-sonnet", "claude-opus", "claude"),
+        "ANTHROPIC_BASE_URL",
+        "anthropic",
+    ),
+    KnownProvider(
+        "OpenAI", "OPENAI_API_KEY", "https://api.openai.com/v1", ("gpt-5.1", "gpt-5", "gpt-4.1"), "OPENAI_BASE_URL"
+    ),
+    KnownProvider(
+        "OpenRouter", "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", ("anthropic/claude-sonnet", "openai/gpt-5")
+    ),
+)
+"""Source: each provider's own documentation of its API and its libraries. In the order in which they are proposed."""
 
 
 class LocalServer(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Sequence
 
 import msgspec
 
@@ -9,7 +10,7 @@ from tinsmith.config.selection import find_keys, select_model
 from tinsmith.domain.errors import AgentError
 from tinsmith.domain.settings import LlmSettings, ModelChoice, Settings
 from tinsmith.llm.catalog import CatalogEntry, fetch_catalog
-from tinsmith.llm.discovery import find_local_servers, first_available
+from tinsmith.llm.discovery import LOCAL_SERVERS, LocalServer, begin_with, find_local_servers
 from tinsmith.net.http import HttpClient
 from tinsmith.services.keys import api_key
 
@@ -17,11 +18,12 @@ _log = logging.getLogger(__name__)
 
 
 class LocalProposal(msgspec.Struct, frozen=True):
-    """A local server that answers, and one of its models."""
+    """A local server that answers, the model to begin with, and why it is that one, as a phrase."""
 
     name: str
     base_url: str
     model: str
+    reason: str
 
 
 class Models:
@@ -50,12 +52,19 @@ class Models:
         self._lists[settings.base_url or ""] = {entry.model_id: entry for entry in entries}
         return entries
 
-    async def find_local(self) -> tuple[LocalProposal, ...]:
+    async def find_local(self, servers: Sequence[LocalServer] = LOCAL_SERVERS) -> tuple[LocalProposal, ...]:
         """The servers that answer on their usual local ports, each with the model to begin with."""
-        found = await find_local_servers(self._http)
-        pairs = ((each.server, first_available(each.models)) for each in found)
+        found = await find_local_servers(self._http, servers)
+        pairs = ((each.server, len(each.models), begin_with(each.models)) for each in found)
         return tuple(
-            LocalProposal(server.name, server.base_url, proposal.model_id) for server, proposal in pairs if proposal
+            LocalProposal(
+                server.name,
+                server.base_url,
+                chosen.model_id,
+                f"it answers on this machine; of {count} models this one was taken: {chosen.reason}",
+            )
+            for server, count, chosen in pairs
+            if chosen
         )
 
     async def learn(self, settings: LlmSettings) -> None:
