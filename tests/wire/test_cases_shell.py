@@ -121,6 +121,7 @@ async def test_sh_01_no_child_escapes_while_the_machine_is_busy(open_talk, works
     others = [await asyncio.create_subprocess_exec(*busy) for _ in range(4)]
     try:
         async with open_talk(ScriptedModel(script)) as talk:
+            talk.client.deadline = 120.0  # 32 commands a turn, on a machine that has no time
             for _ in range(10):
                 assert (await talk.say("run them"))["outcome"] == "completed"
             assert {*talk.results} == {f"exit: 0\n{STOPPED}done\n"}
