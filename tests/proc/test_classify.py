@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinsmith.proc.classify import SEVERITY, classify
+from tinsmith.proc.syntax import is_covered, normal, parse
 
 TABLE = Path(__file__).parents[1] / "cases" / "shell" / "classes.txt"
 
@@ -43,8 +44,39 @@ def test_a_script_is_as_bad_as_the_worst_of_its_commands(first, second):
     (one, first_text), (other, second_text) = first, second
     moves = "cd" in first_text + second_text  # then nobody knows where a write goes
     worst = max(one, other, key=SEVERITY.index)
-    found = classified(f"{first_text}\n{second_text}").command_class
-    assert found == worst or (moves and (worst, found) == ("write_workspace", "unknown"))
+    script = f"{first_text}\n{second_text}"
+    found = classified(script).command_class
+    if not is_covered(parse(normal(script)).root_node, normal(script)):  # the parser ran both lines together
+        assert found != "read"
+    else:
+        assert found == worst or (moves and (worst, found) == ("write_workspace", "unknown"))
+
+
+@pytest.mark.parametrize("line", ["rm a.txt < b.txt", "rm -rf src >/dev/null 2>&1", "touch z 2>/dev/null", "sh x <b"])
+@pytest.mark.parametrize(
+    "pipeline", ["cat a | sort | uniq | sort | head", "cat a b | sort | uniq -c | sort -rn | head -5"]
+)
+def test_a_long_pipeline_does_not_swallow_the_next_line(pipeline, line):
+    """The parser takes a redirected command in the line behind for words of the pipeline's last one."""
+    assert classified(f"{pipeline}\n{line}").command_class not in {"read", "write_workspace"}
+
+
+PIPED = ("cat a.txt", "sort", "uniq -c", "sort -rn", "head -5", "head", "wc -l", "grep -n x", "cut -d: -f1", "nl")
+JOINTS = ("\n", "\n\n", "\\\n\n", " \n ", ";", "; ", " && ", "&&\n", " || ", " | ", " |\n", " & ", " # why\n")
+DOING_MORE = (
+    *("touch z", "rm a.txt", "rm -rf src >/dev/null 2>&1", "touch z < b.txt", "sh x <b 2>&1", "rm a 2>/dev/null <c"),
+    *("> z", "touch z &", "{ touch z; }", "(touch z)", "touch z <<< x", "x=1 touch z", "echo x > z", "cat <(rm a)"),
+    *("echo $(rm a)", "if true; then rm a; fi", "for i in 1; do rm $i; done < f"),
+)
+pipelines = st.lists(st.sampled_from(PIPED), min_size=1, max_size=7).map(" | ".join)
+
+
+@given(st.lists(pipelines, max_size=3), st.sampled_from(DOING_MORE), st.lists(pipelines, max_size=2), st.data())
+def test_what_does_more_than_read_is_never_overlooked_however_it_is_joined(before, more, behind, data):
+    script, *others = [*before, more, *behind]
+    for each in others:
+        script += data.draw(st.sampled_from(JOINTS)) + each
+    assert classified(script).command_class != "read"
 
 
 @given(st.text(st.characters(min_codepoint=0x20000) | st.sampled_from("{} ;x<E\n"), max_size=40))

@@ -21,6 +21,13 @@ _ONE_WORD = names(
     "concatenation string simple_expansion expansion variable_assignment brace_expression arithmetic_expansion "
     "command_substitution process_substitution"
 )
+_SEQUENCES = names(
+    "program subshell compound_statement do_group if_statement elif_clause else_clause while_statement for_statement "
+    "case_statement case_item command_substitution process_substitution"
+)
+"""Where a new line begins a new command; in anything else that is not quoted, the parser ran on into the next line."""
+_RUNNING_ON = frozenset({"|", "|&", "&&", "||"})
+"""After these a command goes on in the next line."""
 _ESCAPE_AT_START = re.compile(r"(?<!\\)\n(?=\\[^\n])")
 """The parser takes a line that begins with an escaped word for more of the line before; a blank prevents that."""
 
@@ -45,12 +52,19 @@ def text_of(node: "Node", source: str) -> str:
 
 
 def is_covered(root: "Node", source: str) -> bool:
-    """Whether the parser cut the text as the shell does: nothing but blanks between tokens, and no word in two."""
+    """Whether the parser cut the text as the shell does.
+
+    Nothing but blanks between tokens, no word in two, and no command from two lines.
+    """
     before: Node | None = None
     end = 0
     for leaf in _leaves(root):
         gap = source[end : leaf.start_byte]
-        if not _is_blank(gap) or (before is not None and not gap and not _may_touch(before, leaf, source)):
+        if not _is_blank(gap):
+            return False
+        if before is not None and not gap and not _may_touch(before, leaf, source):
+            return False
+        if before is not None and "\n" in gap.replace("\\\n", "") and not _may_break(before, leaf):
             return False
         before, end = leaf, leaf.end_byte
     return _is_blank(source[end:])
@@ -61,10 +75,20 @@ def _may_touch(before: "Node", after: "Node", source: str) -> bool:
     is_separated = not before.is_named and source[before.end_byte - 1] in _SEPARATING
     if is_separated or (not after.is_named and source[after.start_byte] in _SEPARATING):
         return True
+    return after.type != "comment" and _holder_of(before, after) in _ONE_WORD
+
+
+def _may_break(before: "Node", after: "Node") -> bool:
+    """Whether a line may end between two tokens: in quotes, after an operator, or where the shell begins anew too."""
+    return before.type in _RUNNING_ON or _holder_of(before, after) in _SEQUENCES | {"string"}
+
+
+def _holder_of(before: "Node", after: "Node") -> str:
+    """What the smallest node that has both tokens in it is."""
     holder = after.parent
     while holder is not None and not (holder.start_byte <= before.start_byte and holder.end_byte >= after.end_byte):
         holder = holder.parent
-    return after.type != "comment" and holder is not None and holder.type in _ONE_WORD
+    return holder.type if holder is not None else ""
 
 
 def _is_blank(gap: str) -> bool:
