@@ -67,6 +67,14 @@ def test_many_small_writes_arrive_whole():
     )
 
 
+def test_where_a_child_that_has_ended_can_only_be_reaped(monkeypatch):
+    """As on macOS before Python 3.13."""
+    monkeypatch.delattr(os, "waitid")
+    assert run("/bin/sh", "-c", "exec >&- 2>&-; sleep 0.1; exit 7").code == 7
+    assert run("/bin/sh", "-c", "kill -9 $$").code == -9
+    assert not is_running(int(run("/bin/sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!").output))
+
+
 def is_running(process: int) -> bool:
     """Whether it lives; who was just killed may take a moment to be gone."""
     deadline = time.monotonic() + 5

@@ -89,6 +89,16 @@ async def test_outcomes_are_the_shells(shell, text, outcome, output):
     assert (finished.outcome, finished.output.text, finished.leftovers, finished.survivors) == (outcome, output, 0, 0)
 
 
+async def test_where_a_shell_that_has_ended_can_only_be_reaped(shell, monkeypatch):
+    """As on macOS before Python 3.13."""
+    monkeypatch.delattr(os, "waitid")
+    assert (await shell.run("exit 3")).outcome == Exited(3)
+    assert (await shell.run("kill -9 $$")).outcome == Exited(137, 9)
+    left = await shell.run("sleep 60 & echo $! > a.pid; echo done")
+    assert (left.outcome, left.output.text, left.leftovers) == (Exited(0), "done\n", 1)
+    assert await all_dead(shell.folder)
+
+
 async def test_there_is_no_terminal_and_no_input(shell):
     finished = await shell.run("python3 -c 'input()'; tty; ps -o tty= -p $$ 2>/dev/null | tr -d ' ?'")
     assert "EOFError" in finished.output.text

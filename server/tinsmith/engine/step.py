@@ -1,6 +1,7 @@
 """One model call: build the view, stream, assemble, emit; retry what may be retried."""
 
 import asyncio
+import math
 from collections.abc import Sequence
 from contextlib import aclosing
 from io import StringIO
@@ -94,8 +95,9 @@ async def _answer_with_retries(request: TurnRequest, progress: Progress) -> tupl
 
 
 def _too_long_a_wait(error: AgentError, asked_for: int) -> AgentError:
+    minutes = math.ceil(asked_for / 60_000)
     message = (
-        f"{error.message} It asks to be left alone for {asked_for / 60_000:.0f} minutes, which is longer than the "
+        f"{error.message} It asks to be left alone for {minutes} minutes, which is longer than the "
         f"{LONGEST_WAIT_MS // 60_000} that are waited for unasked: send the message again then, or use another model."
     )
     return type(error)(error.code, message, retryable=True, origin=error.origin, data=error.data)

@@ -1,6 +1,7 @@
 """Chat Completions requests: domain values to bytes. Pure, and equal bytes for equal requests."""
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ def encode_request(request: ModelRequest, terms: Terms) -> bytes:
     nothing else: strict servers refuse more.
     """
     profile = terms.profile
-    body: dict[str, Any] = {"model": request.model.model, "messages": _messages(request, terms)}
+    body: dict[str, Any] = {"model": request.model.model, "messages": messages_of(request, terms, _message)}
     if request.tools:
         body["tools"] = [function_tool(spec) for spec in request.tools]
         if request.tool_choice is not None:
@@ -47,12 +48,12 @@ def function_tool(spec: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _messages(request: ModelRequest, terms: Terms) -> list[dict[str, Any]]:
-    messages: list[dict[str, Any]] = []
-    if request.system:
-        messages.append({"role": "system", "content": request.system})
-    messages.extend(_message(message, terms) for message in arrange(request.messages, terms.profile))
-    return messages
+def messages_of(
+    request: ModelRequest, terms: Terms, encode: Callable[[Message, Terms], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The system prompt and the history, each message by `encode`, as Chat Completions and Ollama take them."""
+    opening = [{"role": "system", "content": request.system}] if request.system else []
+    return [*opening, *(encode(message, terms) for message in arrange(request.messages, terms.profile))]
 
 
 def _message(message: Message, terms: Terms) -> dict[str, Any]:

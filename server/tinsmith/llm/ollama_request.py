@@ -12,9 +12,8 @@ from tinsmith.domain.ports import ModelRequest
 from tinsmith.domain.settings import Effort
 from tinsmith.llm.body import encode_body, image_of, text_of
 from tinsmith.llm.calls import replayable
-from tinsmith.llm.chat_request import function_tool
+from tinsmith.llm.chat_request import function_tool, messages_of
 from tinsmith.llm.dialect import Terms
-from tinsmith.llm.history import arrange
 
 _THINK: dict[Effort, bool | str] = {
     "none": False,
@@ -34,7 +33,7 @@ def encode_request(request: ModelRequest, terms: Terms) -> bytes:
         options["num_predict"] = request.model.max_output_tokens
     if request.temperature is not None:
         options["temperature"] = request.temperature
-    body: dict[str, Any] = {"model": request.model.model, "messages": _messages(request, terms)}
+    body: dict[str, Any] = {"model": request.model.model, "messages": messages_of(request, terms, _message)}
     if request.tools and request.tool_choice != "none":
         body["tools"] = [function_tool(spec) for spec in request.tools]
     body["options"] = options
@@ -42,14 +41,6 @@ def encode_request(request: ModelRequest, terms: Terms) -> bytes:
     if terms.effort is not None:
         body["think"] = _THINK[terms.effort]
     return encode_body(body, terms)
-
-
-def _messages(request: ModelRequest, terms: Terms) -> list[dict[str, Any]]:
-    messages: list[dict[str, Any]] = []
-    if request.system:
-        messages.append({"role": "system", "content": request.system})
-    messages.extend(_message(message, terms) for message in arrange(request.messages, terms.profile))
-    return messages
 
 
 def _message(message: Message, terms: Terms) -> dict[str, Any]:

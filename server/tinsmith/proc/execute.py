@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tinsmith.domain.errors import ToolError
 from tinsmith.proc.launch import Confinement, confined
+from tinsmith.proc.peek import exit_code
 
 _LOOK_SECONDS = 0.05
 """How often a cancel is looked for."""
@@ -99,7 +100,7 @@ def _collect(
                     key.data.extend(chunk)
                 if 0 < len(chunk) < _LITTLE:
                     time.sleep(_GATHER_SECONDS)
-    while len(output) <= limit and not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+    while len(output) <= limit and exit_code(process) is None:
         _look(deadline, check)
         time.sleep(_GATHER_SECONDS)
     return bytes(output), bytes(errors[:_ERROR_BYTES])

@@ -17,6 +17,7 @@ from tinsmith.domain.errors import ToolError
 from tinsmith.proc.family import Family
 from tinsmith.proc.launch import Confinement, Started, start
 from tinsmith.proc.output import Output, OutputCollector
+from tinsmith.proc.peek import exit_code
 
 TERM_SECONDS = 1.0
 """From TERM to KILL."""
@@ -164,7 +165,7 @@ class _Watch:
         self.is_stopped = False
         self.is_open = True
         self.failed_to_begin = False
-        self._leader = started.process.pid
+        self._process = started.process
         self._pipe = started.output
         self._status = started.status
         self._collector = collector
@@ -173,7 +174,7 @@ class _Watch:
         self._selector.register(stop, selectors.EVENT_READ)
         if self._status is not None:
             self._selector.register(self._status, selectors.EVENT_READ)
-        self._exit = os.pidfd_open(self._leader) if hasattr(os, "pidfd_open") else None
+        self._exit = os.pidfd_open(started.process.pid) if hasattr(os, "pidfd_open") else None
         if self._exit is not None:
             self._selector.register(self._exit, selectors.EVENT_READ)
 
@@ -202,10 +203,9 @@ class _Watch:
             elif key.fd != self._exit:
                 self.is_stopped = True
                 self._selector.unregister(key.fileobj)
-        if not self.exited and (found := os.waitid(os.P_PID, self._leader, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
-            is_by_itself = found.si_code == os.CLD_EXITED
-            self.failed_to_begin = self._status is not None and is_by_itself and found.si_status == 1
-            self.exited = Exited(found.si_status) if is_by_itself else Exited(128 + found.si_status, found.si_status)
+        if not self.exited and (code := exit_code(self._process)) is not None:
+            self.failed_to_begin = self._status is not None and code == 1
+            self.exited = Exited(code) if code >= 0 else Exited(128 - code, -code)
             if self._exit is not None:
                 self._selector.unregister(self._exit)
 

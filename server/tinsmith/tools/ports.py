@@ -13,7 +13,7 @@ from tinsmith.proc.sandbox import Sandbox
 from tinsmith.workspace.diff import LineRange
 from tinsmith.workspace.ledger import Ledger
 from tinsmith.workspace.listing import Listings
-from tinsmith.workspace.paths import Place, locate, unfiled
+from tinsmith.workspace.paths import Place, has_file, locate, unfiled
 from tinsmith.workspace.protected import ProtectedPaths
 from tinsmith.workspace.snapshots import Snapshots
 from tinsmith.workspace.text import lines_of
@@ -45,7 +45,7 @@ class ToolPorts:
 
     async def locate(self, path: str, scope: CallScope) -> Place:
         """As `workspace.paths.locate`, off the loop; an open document may be named by its URI as well."""
-        if not path.startswith("file:") and self.documents.find(path) is not None and not os.path.isabs(path):
+        if not has_file(path) and self.documents.find(path) is not None:
             return unfiled(path)
         return await self.snapshots.off_loop(locate, path, scope.root, (self.output_folder,))
 

@@ -41,11 +41,12 @@ def locate(path: str, root: str, open_folders: Sequence[str] = ()) -> Place:
 
     `open_folders` count as inside: our own, that tools are told to read. Raises ToolError `badPath`.
     """
-    if _URI.match(path) and not path.startswith("file:"):
+    of_uri = path_of_uri(path)
+    if of_uri is None and _URI.match(path):
         raise ToolError(
             "badPath", f"{path!r} is neither a file nor a document that is open in the editor. Name a file by its path."
         )
-    named = path_of_uri(path) if path.startswith("file:") else os.path.expanduser(path)
+    named = os.path.expanduser(path) if of_uri is None else of_uri
     if not named or "\0" in named:
         raise ToolError("badPath", f"{path!r} is no path. Name a file relative to the workspace root or absolutely.")
     given = os.path.normpath(os.path.join(root, named))
