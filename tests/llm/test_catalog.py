@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from tests.llm.conftest import keys
 
 from tinsmith.demo.server import LoopbackServer
 from tinsmith.domain.errors import ProtocolError, TransportError
@@ -71,7 +72,7 @@ def test_what_is_no_list(body: bytes) -> None:
 async def test_fetching(http) -> None:
     async with LoopbackServer(models=("one", "two")) as server:
         settings = LlmSettings(base_url=server.base_url)
-        assert await fetch_catalog(http, settings, lambda _: "sk-x") == (
+        assert await fetch_catalog(http, settings, keys({"LLM_API_KEY": "sk-x"})) == (
             CatalogEntry("one", "one"),
             CatalogEntry("two", "two"),
         )
@@ -83,7 +84,7 @@ async def test_a_list_that_is_not_there(http) -> None:
     async with LoopbackServer() as server:
         settings = LlmSettings(base_url=server.base_url.removesuffix("/v1"))
         with pytest.raises(TransportError, match="The path has no version") as failed:
-            await fetch_catalog(http, settings, lambda _: None)
+            await fetch_catalog(http, settings, keys({}))
     assert (failed.value.code, failed.value.data) == ("providerHttp", {"status": 404})
 
 
@@ -95,7 +96,7 @@ async def test_a_list_that_never_ends(http) -> None:
     async with await asyncio.start_server(trickle, "127.0.0.1", 0) as server:
         base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         with pytest.raises(TransportError, match=r"0\.1 s") as failed:
-            await fetch_catalog(http, LlmSettings(base_url=base_url, connect_timeout=0.1), lambda _: None)
+            await fetch_catalog(http, LlmSettings(base_url=base_url, connect_timeout=0.1), keys({}))
     assert (failed.value.code, failed.value.retryable) == ("timeout", True)
 
 

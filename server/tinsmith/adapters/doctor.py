@@ -11,6 +11,7 @@ from tinsmith import __version__
 from tinsmith.config.selection import find_keys
 from tinsmith.domain.errors import AgentError
 from tinsmith.domain.ports import NoDocuments, NoPrompter
+from tinsmith.domain.settings import LlmSettings
 from tinsmith.llm.dialects import dialect_of
 from tinsmith.runtime import Runtime, open_runtime
 from tinsmith.services.keys import api_key
@@ -54,13 +55,21 @@ async def _examine_model(runtime: Runtime) -> bool:
     dialect = dialect_of(settings.llm_config)
     guessed = "" if settings.llm_config.dialect else " (guessed from the address)"
     _say(True, f"model {choice.model} (from {choice.key}), spoken to in {dialect.title}{guessed}")
-    variable = settings.llm_config.api_key_env
+    _tell_key(settings.llm_config)
+    return await _examine_server(runtime)
+
+
+def _tell_key(settings: LlmSettings) -> None:
+    variable, entry = settings.api_key_env, settings.api_key_keyring
     others = [name for name in find_keys(os.environ) if name != variable]
-    if api_key(variable):
+    if entry:
+        _say(True, f"key in the keyring's entry {entry}")
+    elif api_key(variable):
         _say(True, f"key in {variable}")
     elif others:
         _say(True, f"no key in {variable}; {', '.join(others)} is set: name it in llm_config.api_key_env to use it")
-    return await _examine_server(runtime)
+    if settings.headers:
+        _say(True, f"headers of your own: {', '.join(settings.headers)}")
 
 
 async def _examine_server(runtime: Runtime) -> bool:

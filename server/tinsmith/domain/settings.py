@@ -24,11 +24,13 @@ class SwitchSettings(msgspec.Struct, frozen=True):
 class LlmSettings(msgspec.Struct, frozen=True):
     """How to reach the provider. Times in seconds, backoffs in milliseconds (the last repeats).
 
-    An absent `dialect` is guessed from `base_url`, an absent `reasoning_effort` is the model's own. `context_window`,
-    in tokens, goes before what the provider's list says.
+    `api_key_keyring` names an entry of the system's keyring and goes before `api_key_env`. `headers` are the person's
+    own, as `domain/header.py` reads them. An absent `dialect` is guessed from `base_url`, an absent `reasoning_effort`
+    is the model's own. `context_window`, in tokens, goes before what the provider's list says.
     """
 
     api_key_env: str = "LLM_API_KEY"
+    api_key_keyring: str | None = None
     retry_max_retries: int = 2
     retry_backoff_ms: tuple[float, ...] = (2000, 8000)
     stream_retry_after_output: bool = False
@@ -40,6 +42,7 @@ class LlmSettings(msgspec.Struct, frozen=True):
     base_url: str | None = None
     context_window: int | None = None
     reasoning_effort: Effort | None = None
+    headers: dict[str, str] = {}
     switches: SwitchSettings = SwitchSettings()
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
@@ -11,7 +10,7 @@ from tinsmith.domain.errors import TransportError
 from tinsmith.domain.settings import LlmSettings
 from tinsmith.llm import errors
 from tinsmith.llm.dialects import dialect_of
-from tinsmith.llm.endpoint import Endpoint, resolve
+from tinsmith.llm.endpoint import Endpoint, FindCredentials, resolve
 from tinsmith.net.http import Deadlines, HttpClient
 
 _LIST_LIMIT = 16 * 1024 * 1024
@@ -39,11 +38,11 @@ class CatalogEntry(msgspec.Struct, frozen=True):
 
 
 async def fetch_catalog(
-    http: HttpClient, settings: LlmSettings, api_key: Callable[[str], str | None]
+    http: HttpClient, settings: LlmSettings, credentials: FindCredentials
 ) -> tuple[CatalogEntry, ...]:
     """The provider's models in its order. Raises as Provider does, and ProtocolError `unexpectedBody`."""
     dialect = dialect_of(settings)
-    endpoint = resolve(settings, api_key, dialect.models_path, dialect.headers)
+    endpoint = resolve(settings, await credentials(settings), dialect.models_path, dialect.headers)
     seconds = settings.connect_timeout
     deadlines = Deadlines(seconds, settings.send_timeout, seconds)
     async with http.stream(

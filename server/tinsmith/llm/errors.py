@@ -171,8 +171,8 @@ def _verdict(refusal: Refusal, endpoint: Endpoint) -> tuple[str, bool, str]:
 
 def _key_advice(endpoint: Endpoint) -> str:
     if not endpoint.key:
-        return f"It wants a key: set {endpoint.key_env} to one."
-    return f"Set {endpoint.key_env} to a key that this provider and model accept."
+        return f"It wants a key: set {endpoint.key_place} to one."
+    return f"Set {endpoint.key_place} to a key that this provider and model accept."
 
 
 def _is_overflow(refusal: Refusal) -> bool:

@@ -11,8 +11,8 @@ from tinsmith.domain.errors import AgentError
 from tinsmith.domain.settings import LlmSettings, ModelChoice, Settings
 from tinsmith.llm.catalog import CatalogEntry, fetch_catalog
 from tinsmith.llm.discovery import LOCAL_SERVERS, LocalServer, begin_with, find_local_servers
+from tinsmith.llm.endpoint import FindCredentials
 from tinsmith.net.http import HttpClient
-from tinsmith.services.keys import api_key
 
 _log = logging.getLogger(__name__)
 
@@ -29,8 +29,9 @@ class LocalProposal(msgspec.Struct, frozen=True):
 class Models:
     """Chooses by the settings; the provider's list, once it was fetched, adds the sizes that they do not say."""
 
-    def __init__(self, http: HttpClient) -> None:
+    def __init__(self, http: HttpClient, credentials: FindCredentials) -> None:
         self._http = http
+        self._credentials = credentials
         self._lists: dict[str, dict[str, CatalogEntry]] = {}
 
     def choose(self, settings: Settings, role: str, override: str) -> ModelChoice:
@@ -48,7 +49,7 @@ class Models:
 
     async def fetch(self, settings: LlmSettings) -> tuple[CatalogEntry, ...]:
         """Fetch the provider's list and keep it. Raises as `fetch_catalog`."""
-        entries = await fetch_catalog(self._http, settings, api_key)
+        entries = await fetch_catalog(self._http, settings, self._credentials)
         self._lists[settings.base_url or ""] = {entry.model_id: entry for entry in entries}
         return entries
 
