@@ -8,6 +8,7 @@ from tinsmith.domain.policy import PermissionMode
 
 DialectName = Literal["chat_completions", "responses", "anthropic", "ollama"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+WindowSource = Literal["settings", "provider", "family", "assumed"]
 LayerName = Literal["defaults", "user", "persisted", "ephemeral"]
 
 
@@ -96,10 +97,11 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class ModelChoice(msgspec.Struct, frozen=True):
-    """Which model a turn uses, and which setting said so."""
+    """Which model a turn uses, which setting said so, and who says how large its context is."""
 
     model: str
     source: Literal["override", "role", "default"]
     key: str
     context_window: int = 128_000
     max_output_tokens: int | None = None
+    window_source: WindowSource = "assumed"

@@ -76,7 +76,7 @@ class Endpoint:
         if doubled := _DOUBLED_VERSION.search(parts.path):
             base = parts.path[: doubled.end(1)]
             return f"The path has {doubled[1]} twice: set llm_config.base_url to {origin}{base}."
-        if not _VERSION.search(parts.path) and not parts.path.endswith(("/api/chat", "/api/tags")):
+        if not _VERSION.search(parts.path) and not parts.path.endswith(("/api/chat", "/api/tags", "/api/show")):
             return f"The path has no version: set llm_config.base_url to {origin}/v1."
         return "Check that llm_config.base_url is the address of the API, and llm_config.dialect what it speaks."
 
@@ -134,14 +134,20 @@ def join(base_url: str, path: str) -> str:
         raise _not_a_url(base_url) from error
     if parts.scheme not in {"http", "https"} or not parts.netloc:
         raise _not_a_url(base_url)
-    base = parts.path.rstrip("/")
+    base, (path, _, query) = parts.path.rstrip("/"), path.partition("?")
     for known in _ENDPOINTS:
         base = base.removesuffix(known)
     if path.startswith(("/v1/", "/api/")):
         base = base.removesuffix("/v1")
     if path.startswith("/api/"):
         base = base.removesuffix("/api")
-    return urlunsplit((parts.scheme, parts.netloc, base + path, parts.query, ""))
+    query = "&".join(filter(None, (query, parts.query)))
+    return urlunsplit((parts.scheme, parts.netloc, base + path, query, ""))
+
+
+def shown(base_url: str) -> str:
+    """The address as a person may see it, without what stands before its host."""
+    return re.sub(r"//[^/@\s]*@", "//", base_url)
 
 
 def is_local(base_url: str) -> bool:

@@ -59,21 +59,29 @@ async def find_ways(
     from.
     """
     llm, model = settings.settings.llm_config, settings.settings.default_model or ""
-    keyed = [_keyed(known.key_env, environment) for known in KNOWN_PROVIDERS if environment.get(known.key_env)]
-    local = [
-        Way(each.name, each.base_url, guess_dialect(each.base_url), "", each.model, each.reason)
-        for each in await models.find_local(local_servers)
-    ]
+    every = await find_others(models, environment, local_servers)
     proposal, problems, tried = None, [] if llm.base_url else _without_address(llm, environment), set[str]()
-    for way in [_configured(llm, environment)] if llm.base_url else [*keyed, *local]:
+    for way in [_configured(llm, environment)] if llm.base_url else every:
         tried.add(way.base_url)
         try:
             proposal = await _with_model(models, llm, way, model)
             break
         except AgentError as error:
             problems.append(f"{way.name} ({way.reason}): {error.message}")
-    others = tuple(way for way in (*keyed, *local) if way.base_url not in tried)
+    others = tuple(way for way in every if way.base_url not in tried)
     return Findings(proposal, others, tuple(problems))
+
+
+async def find_others(
+    models: Models, environment: Mapping[str, str], local_servers: Sequence[LocalServer] = LOCAL_SERVERS
+) -> tuple[Way, ...]:
+    """The providers whose keys are in the environment, none of them asked, and the local servers that answer."""
+    keyed = (_keyed(known.key_env, environment) for known in KNOWN_PROVIDERS if environment.get(known.key_env))
+    local = await models.find_local(local_servers)
+    return (
+        *keyed,
+        *(Way(each.name, each.base_url, guess_dialect(each.base_url), "", each.model, each.reason) for each in local),
+    )
 
 
 def leaves_of(way: Way, settings: Effective) -> dict[str, str | None]:
