@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from io import StringIO
+from math import ceil
 
 from tinsmith.domain.errors import AgentError, Cancelled, ProtocolError
 from tinsmith.domain.event import (
@@ -95,7 +96,7 @@ async def _answer_with_retries(request: TurnRequest, progress: Progress) -> tupl
 
 def _too_long_a_wait(error: AgentError, asked_for: int) -> AgentError:
     message = (
-        f"{error.message} It asks to be left alone for {asked_for / 60_000:.0f} minutes, which is longer than the "
+        f"{error.message} It asks to be left alone for {ceil(asked_for / 60_000)} minutes, which is longer than the "
         f"{LONGEST_WAIT_MS // 60_000} that are waited for unasked: send the message again then, or use another model."
     )
     return type(error)(error.code, message, retryable=True, origin=error.origin, data=error.data)
