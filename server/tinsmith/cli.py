@@ -38,6 +38,9 @@ def _parser() -> argparse.ArgumentParser:
     setup.add_argument("--yes", action="store_true", help="write what is proposed without asking")
     _add_provider_options(setup)
     setup.add_argument("--api-key-env", metavar="NAME", help="the variable that holds the key; never the key itself")
+    setup.add_argument(
+        "--api-key-keyring", metavar="ENTRY", help="the entry of the system's keyring that holds the key"
+    )
     setup.set_defaults(command=_setup)
     schema = commands.add_parser("schema", help="the wire's types")
     schema.add_argument("--json", action="store_true", required=True, help="as JSON Schema")
@@ -82,6 +85,7 @@ def _overrides(options: argparse.Namespace) -> dict[str, Any]:
         "llm_config.base_url": options.base_url,
         "llm_config.dialect": options.dialect,
         "llm_config.api_key_env": getattr(options, "api_key_env", None),
+        "llm_config.api_key_keyring": getattr(options, "api_key_keyring", None),
         "active_role": getattr(options, "role", None),
         "permission_mode": getattr(options, "permission_mode", None),
     }

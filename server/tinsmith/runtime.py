@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from tinsmith.config.directories import Directories, find_directories
 from tinsmith.domain.conversation import Conversation
 from tinsmith.domain.errors import AgentError, SchemaError
+from tinsmith.domain.header import variables_of
 from tinsmith.domain.ids import new_id
 from tinsmith.domain.message import Answer
 from tinsmith.domain.ports import Diagnostics, Documents, Model, Prompter, Symbols
@@ -24,7 +25,7 @@ from tinsmith.services.approvals import Approvals
 from tinsmith.services.conversations import Conversations, own_lease
 from tinsmith.services.first_run import ask_once
 from tinsmith.services.journal import Journal
-from tinsmith.services.keys import api_key, secret_variables, without_secrets
+from tinsmith.services.keys import Keys, api_key, secret_variables, without_secrets
 from tinsmith.services.models import Models
 from tinsmith.services.prompts import Scope
 from tinsmith.services.settings import OffLoop, SettingsService, tool_options
@@ -56,6 +57,7 @@ class Runtime:
         tasks: asyncio.TaskGroup,
         off_loop: OffLoop,
         http: HttpClient,
+        keys: Keys,
         llm: Model,
         settings: SettingsService,
         journal: Journal,
@@ -71,6 +73,7 @@ class Runtime:
         self.off_loop = off_loop
         self._http = http
         self._llm = llm
+        self.keys = keys
         configured = settings.effective.settings
         web_search = tool_options(configured, "web_search")
         self._fetcher = WebFetcher(tool_options(configured, "web_fetch"))
@@ -78,13 +81,14 @@ class Runtime:
         self.directories = directories
         self.settings = settings
         self.journal = journal
-        self.models = Models(http)
+        self.models = Models(http, keys.credentials)
         self.conversations = Conversations(storage, journal, own_lease(journal.epoch))
         self.approvals = Approvals(storage, prompter)
         self._tools = builtin_tools(
             documents,
             cache_dir=directories.cache,
             secret_variables=self._secret_variables,
+            found_keys=keys.found,
             protected=(directories.data, directories.config),
             diagnostics=diagnostics,
             symbols=symbols,
@@ -184,10 +188,11 @@ class Runtime:
         """Where keys are now: the settings may name another variable at any time."""
         settings = self.settings.effective.settings
         search = tool_options(settings, "web_search")
-        return secret_variables(settings.llm_config.api_key_env, search.get("api_key_env", ""))
+        headers = variables_of(settings.llm_config.headers.values())
+        return secret_variables(settings.llm_config.api_key_env, search.get("api_key_env", ""), *headers)
 
     def _redact(self, text: str) -> str:
-        return without_secrets(text, self._secret_variables())
+        return without_secrets(text, self._secret_variables(), self.keys.found())
 
 
 def _open_sandbox(directories: Directories) -> Any:
@@ -222,6 +227,7 @@ async def open_runtime(
 
     store = storage or await off_loop(lambda: Store.open(directories.store))
     http = HttpClient()
+    keys = Keys(off_loop)
     failure: AgentError | None = None
     try:
         journal = Journal(store, epoch or new_id("s"))
@@ -235,7 +241,8 @@ async def open_runtime(
                 tasks=tasks,
                 off_loop=off_loop,
                 http=http,
-                llm=llm or Provider(http, api_key, lambda: new_id("k")),
+                keys=keys,
+                llm=llm or Provider(http, keys.credentials, lambda: new_id("k")),
                 settings=settings,
                 journal=journal,
                 directories=directories,

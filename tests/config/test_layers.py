@@ -38,6 +38,7 @@ DEFAULTS = {
         "connect_timeout": 120,
         "send_timeout": 30,
         "stream_stall_timeout": 120,
+        "headers": {},
         "switches": {},
     },
     "context_management": {
@@ -61,6 +62,9 @@ OVERRIDABLE = [
     "empty_response_retry_max_retries",
     "empty_response_retry_backoff_ms",
     "llm_config.api_key_env",
+    "llm_config.api_key_keyring",
+    "llm_config.headers.x-title",
+    "llm_config.headers.x.odd",
     "llm_config.retry_max_retries",
     "llm_config.retry_backoff_ms",
     "llm_config.stream_retry_after_output",
@@ -136,7 +140,7 @@ def test_provenance_names_the_highest_layer_of_every_leaf():
         "tool_step_budget": "persisted",
         "default_model": "ephemeral",
     }
-    assert {path for path in OVERRIDABLE if not path.startswith("models.")} <= set(found)
+    assert {path for path in OVERRIDABLE if not path.startswith(("models.", "llm_config.headers."))} <= set(found)
 
 
 def test_unset_prunes_empty_parents_and_nothing_else():

@@ -42,6 +42,18 @@ GOOD = [
     ("index_file", "docs/a..b.md"),
     ("active_role", "orchestrator"),
     ("llm_config.api_key_env", "MY_KEY"),
+    ("llm_config.api_key_keyring", "work"),
+    ("llm_config.api_key_keyring", None),
+    *(
+        ("llm_config.headers", {name: text})
+        for name, text in (
+            ("x-title", "Tinsmith"),
+            ("X.Odd-1", ""),
+            ("authorization", "Bearer ${MY_KEY}"),
+            ("api-key", "${AZURE_KEY}"),
+            ("user-agent", "mine/1"),
+        )
+    ),
     *(("llm_config.dialect", name) for name in ("chat_completions", "responses", "anthropic", "ollama")),
     ("llm_config.dialect", None),
     *(("llm_config.reasoning_effort", value) for value in ("none", "minimal", "low", "high", "xhigh", "max", None)),
@@ -77,6 +89,25 @@ BAD = [
     ),
     *(("active_role", value) for value in ("worker", "explorer", "", "Direct", 5)),
     *(("llm_config.api_key_env", value) for value in ("", None, 5)),
+    *(("llm_config.api_key_keyring", value) for value in ("", 5)),
+    *(
+        ("llm_config.headers", {name: text})
+        for name, text in (
+            ("", "x"),
+            ("x y", "x"),
+            ("x", "a\nb"),
+            ("x", "é"),
+            ("x", 5),
+            ("x", None),
+            ("Host", "h"),
+            ("content-type", "text/x"),
+            ("Authorization", "Bearer abc"),
+            ("x-api-key", "$MY_KEY"),
+            ("x-session-token", ""),
+            ("x-title", "sk-" + "abc123" * 6),
+        )
+    ),
+    *(("llm_config.headers", value) for value in ([], "x", None)),
     *(("llm_config.dialect", value) for value in ("openai", "", [])),
     *(("llm_config.reasoning_effort", value) for value in ("", "much", 5, True)),
     *(("llm_config.context_window", value) for value in (0, -1, 1.5, "5", True)),
@@ -175,7 +206,7 @@ def test_the_schema_for_editors_knows_every_setting_and_its_default():
     found = list(described(schema))
     services = {"tool": {"web_search": WebSearchSettings(), "web_fetch": WebFetchSettings()}}
     every = {**msgspec.structs.asdict(Settings()), "services": services}
-    expected = {**dict(leaves(msgspec.json.decode(msgspec.json.encode(every)))), "models": {}}
+    expected = {**dict(leaves(msgspec.json.decode(msgspec.json.encode(every)))), "models": {}, "llm_config.headers": {}}
     assert {path: default for path, default, _ in found if path != "$schema"} == expected
     assert [path for path, _, is_described in found if not is_described] == ["$schema"]
 

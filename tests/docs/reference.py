@@ -30,6 +30,7 @@ RESULTS: dict[str, Any] = {
     "agent/cancel": wire.CancelResult,
     "agent/subscribe": wire.SubscribeResult,
     "agent/inspect": dict[str, Any],
+    "agent/modelsList": wire.ModelsListResult,
     "agent/configGet": wire.ConfigResult,
     "agent/configSet": wire.ConfigResult,
     "agent/configUnset": wire.ConfigResult,

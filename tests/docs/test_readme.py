@@ -83,7 +83,7 @@ def test_the_commands_of_neovim():
 
 def test_the_settings_and_their_defaults():
     told = {row[0].strip("`"): row[1].strip("`") for row in rows(section(README, "## Settings"))[1:]}
-    assert told.keys() - {"models.<role>"} == fixed_paths()
+    assert told.keys() - {"models.<role>", "llm_config.headers.<name>"} == fixed_paths()
     for path in fixed_paths():
         value = value_at(default_tree(), path)
         assert told[path] in ("absent" if value is None else value, json.dumps(value)), path

@@ -1,16 +1,30 @@
 """A provider's client, as the tests of this folder drive it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from itertools import count
 
 import pytest
 
 from tinsmith.demo.server import Answering, LoopbackServer
+from tinsmith.domain.header import fill, variables_of
 from tinsmith.domain.message import ModelDelta, TextPart, UserMessage
 from tinsmith.domain.ports import ModelRequest
 from tinsmith.domain.settings import LlmSettings, ModelChoice
+from tinsmith.llm.endpoint import Credentials, FindCredentials
 from tinsmith.llm.provider import Provider
 from tinsmith.net.http import HttpClient
+
+
+def keys(environment: Mapping[str, str | None]) -> FindCredentials:
+    """Credentials as they come from variables alone."""
+
+    async def find(settings: LlmSettings) -> Credentials:
+        headers = fill(settings.headers, {name: value or "" for name, value in environment.items()})
+        secrets = tuple(environment[name] or "" for name in variables_of(settings.headers.values()))
+        return Credentials(environment.get(settings.api_key_env) or "", headers, secrets)
+
+    return find
+
 
 Ask = Callable[..., Awaitable[list[ModelDelta]]]
 
@@ -25,7 +39,7 @@ async def http() -> AsyncIterator[HttpClient]:
 @pytest.fixture
 def model(http: HttpClient) -> Provider:
     numbers = count(1)
-    return Provider(http, {"LLM_API_KEY": "sk-secret"}.get, lambda: f"call_{next(numbers)}")
+    return Provider(http, keys({"LLM_API_KEY": "sk-secret"}), lambda: f"call_{next(numbers)}")
 
 
 @pytest.fixture
@@ -61,4 +75,4 @@ def make() -> tuple[HttpClient, Provider, ModelRequest]:
     client, numbers = HttpClient(), count(1)
     choice = ModelChoice("m-test", "override", "model")
     request = ModelRequest(choice, "", (UserMessage("m1", "t1", (TextPart("hello"),)),))
-    return client, Provider(client, lambda _: None, lambda: f"call_{next(numbers)}"), request
+    return client, Provider(client, keys({}), lambda: f"call_{next(numbers)}"), request

@@ -4,11 +4,14 @@ import asyncio
 import json
 
 import pytest
+from tests.llm.conftest import keys
+from tests.net.site import Reply, Site
 
 from tinsmith.demo.server import LoopbackServer
 from tinsmith.domain.errors import ProtocolError, TransportError
 from tinsmith.domain.settings import LlmSettings
-from tinsmith.llm.catalog import CatalogEntry, fetch_catalog, parse_catalog
+from tinsmith.llm.catalog import CatalogEntry, ask, fetch_catalog, parse_catalog, parse_entry
+from tinsmith.llm.details import fetch_details, has_details, parse_shown
 from tinsmith.llm.discovery import (
     Discovery,
     FoundServer,
@@ -21,6 +24,7 @@ from tinsmith.llm.discovery import (
     prefer_prefix,
 )
 from tinsmith.llm.endpoint import Endpoint
+from tinsmith.llm.families import known_window
 
 ENDPOINT = Endpoint("https://h/v1/models", "h", "KEY")
 
@@ -43,6 +47,21 @@ ENDPOINT = Endpoint("https://h/v1/models", "h", "KEY")
         (
             {"id": "a", "capabilities": {"vision": True, "fim": False}},
             CatalogEntry("a", "a", tags=frozenset({"vision"})),
+        ),
+        (
+            {
+                "type": "model",
+                "id": "claude-x",
+                "display_name": "Claude X",
+                "max_input_tokens": 200000,
+                "max_tokens": 64000,
+                "capabilities": {"image_input": {"supported": True}, "batch": {"supported": False}},
+            },
+            CatalogEntry("claude-x", "Claude X", 200000, 64000, frozenset({"image_input"})),
+        ),
+        (
+            {"id": "a", "max_context_length": 32768, "capabilities": {"function_calling": True}},
+            CatalogEntry("a", "a", 32768, tags=frozenset({"tools"})),
         ),
         (
             {"id": "a", "supported_parameters": ["tools", 7], "tags": ["new"]},
@@ -71,7 +90,7 @@ def test_what_is_no_list(body: bytes) -> None:
 async def test_fetching(http) -> None:
     async with LoopbackServer(models=("one", "two")) as server:
         settings = LlmSettings(base_url=server.base_url)
-        assert await fetch_catalog(http, settings, lambda _: "sk-x") == (
+        assert await fetch_catalog(http, settings, keys({"LLM_API_KEY": "sk-x"})) == (
             CatalogEntry("one", "one"),
             CatalogEntry("two", "two"),
         )
@@ -83,7 +102,7 @@ async def test_a_list_that_is_not_there(http) -> None:
     async with LoopbackServer() as server:
         settings = LlmSettings(base_url=server.base_url.removesuffix("/v1"))
         with pytest.raises(TransportError, match="The path has no version") as failed:
-            await fetch_catalog(http, settings, lambda _: None)
+            await fetch_catalog(http, settings, keys({}))
     assert (failed.value.code, failed.value.data) == ("providerHttp", {"status": 404})
 
 
@@ -95,7 +114,7 @@ async def test_a_list_that_never_ends(http) -> None:
     async with await asyncio.start_server(trickle, "127.0.0.1", 0) as server:
         base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         with pytest.raises(TransportError, match=r"0\.1 s") as failed:
-            await fetch_catalog(http, LlmSettings(base_url=base_url, connect_timeout=0.1), lambda _: None)
+            await fetch_catalog(http, LlmSettings(base_url=base_url, connect_timeout=0.1), keys({}))
     assert (failed.value.code, failed.value.retryable) == ("timeout", True)
 
 
@@ -169,3 +188,82 @@ async def test_a_port_where_something_else_answers_and_one_that_is_silent(http) 
 async def _listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await reader.read()
     writer.close()
+
+
+async def test_a_whole_page_of_anthropics_models_is_asked_for(http) -> None:
+    listed = Reply((b'{"data": [{"id": "claude-x", "type": "model"}], "has_more": false}',))
+    paths = ["/v1/models?limit=1000&team=7", "/v1/models?limit=1000"]
+    async with Site(dict.fromkeys(paths, listed)) as site:
+        for end in ("/v1?team=7", ""):
+            settings = LlmSettings(base_url=f"http://127.0.0.1:{site.port}{end}", dialect="anthropic")
+            assert await fetch_catalog(http, settings, keys({})) == (CatalogEntry("claude-x", "claude-x"),)
+        assert site.asked == paths
+
+
+@pytest.mark.parametrize(
+    ("shown", "entry"),
+    [
+        (
+            {
+                "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40960},
+                "capabilities": ["completion", "tools"],
+            },
+            CatalogEntry("m", "m", 40960, tags=frozenset({"completion", "tools"})),
+        ),
+        (
+            {"parameters": 'stop "x"\nnum_ctx        16384\n', "model_info": {"qwen3.context_length": 40960}},
+            CatalogEntry("m", "m", 16384),
+        ),
+        ({"parameters": 7, "model_info": {"a.context_length": "big"}}, None),
+        ({"parameters": "temperature 1", "model_info": []}, None),
+        ({}, None),
+    ],
+)
+def test_what_ollama_shows_of_a_model(shown, entry) -> None:
+    assert parse_shown("m", shown) == entry
+
+
+async def test_details_that_ollama_tells(http) -> None:
+    async with Site({"/api/show": Reply((b'{"model_info": {"llama.context_length": 8192}}',))}) as site:
+        settings = LlmSettings(base_url=f"http://127.0.0.1:{site.port}/v1", dialect="ollama")
+        assert has_details(settings)
+        assert await fetch_details(http, settings, keys({}), "m:1") == CatalogEntry("m:1", "m:1", 8192)
+        assert site.heads[0].startswith("POST /api/show HTTP/1.1")
+
+
+async def test_details_that_lm_studio_tells(http) -> None:
+    body = b'{"id": "m", "state": "loaded", "max_context_length": 131072, "loaded_context_length": 4096}'
+    async with Site({"/api/v0/models/m": Reply((body,))}) as site:
+        settings = LlmSettings(base_url=f"http://127.0.0.1:{site.port}/v1")
+        assert not has_details(settings)
+        assert has_details(LlmSettings(base_url="http://127.0.0.1:1234/v1"))
+        _, answer = await ask(http, settings, keys({}), "/api/v0/models/m")
+        assert parse_entry(json.loads(answer)) == CatalogEntry("m", "m", 4096)
+
+
+@pytest.mark.parametrize(
+    ("model", "window"),
+    [
+        ("gpt-5.1-codex", 272_000),
+        ("openai/gpt-5-mini", 272_000),
+        ("gpt-5-chat-latest", 128_000),
+        ("gpt-4.1-nano", 1_047_576),
+        ("gpt-4o-2024-11-20", 128_000),
+        ("gpt-4", 8_192),
+        ("gpt-4-0613", 8_192),
+        ("o3", 200_000),
+        ("o3-pro", 200_000),
+        ("us.anthropic.claude-sonnet-4-20250514-v1:0", 200_000),
+        ("Claude-Opus-4-5@20251101", 200_000),
+        ("models/gemini-2.5-pro", 1_048_576),
+        ("deepseek/deepseek-chat", 128_000),
+        ("llama3.1:8b", 131_072),
+        ("meta-llama/Llama-3.3-70B-Instruct", 131_072),
+        ("my-gpt-5", None),
+        ("o30", None),
+        ("a-model", None),
+        ("", None),
+    ],
+)
+def test_known_families(model, window) -> None:
+    assert known_window(model) == window

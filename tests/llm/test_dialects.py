@@ -14,7 +14,7 @@ from tinsmith.domain.errors import AgentError, ProtocolError, TransportError
 from tinsmith.domain.message import Answer, TextPart, UserMessage
 from tinsmith.domain.settings import LlmSettings
 from tinsmith.llm.dialects import DIALECTS
-from tinsmith.llm.endpoint import resolve
+from tinsmith.llm.endpoint import Credentials, resolve
 from tinsmith.llm.recognition import name_dialect
 
 PATHS = {
@@ -83,7 +83,7 @@ async def test_where_and_how_it_asks(model, request_of, dialect, name, with_vers
 
 def test_anthropic_itself_is_told_the_key_once() -> None:
     settings = LlmSettings(base_url="https://api.anthropic.com")
-    endpoint = resolve(settings, lambda _: "sk", "/v1/messages", DIALECTS["anthropic"].headers)
+    endpoint = resolve(settings, Credentials("sk"), "/v1/messages", DIALECTS["anthropic"].headers)
     assert endpoint.url == "https://api.anthropic.com/v1/messages"
     assert (endpoint.headers["x-api-key"], "authorization" in endpoint.headers) == ("sk", False)
 

@@ -5,14 +5,16 @@ import json
 from contextlib import aclosing
 from itertools import count, pairwise
 
+import msgspec
 import pytest
+from tests.llm.conftest import keys
 
 from tinsmith.demo.server import HttpRequest, LoopbackServer, RawAnswer
 from tinsmith.domain.cancel import CancelToken
 from tinsmith.domain.errors import AgentError, Cancelled, ProtocolError, SchemaError, TransportError
 from tinsmith.domain.message import Answer, AssistantMessage, CallDetected, ReasoningDelta, TextDelta, ToolCall, Usage
 from tinsmith.domain.settings import LlmSettings
-from tinsmith.llm.endpoint import is_local, join
+from tinsmith.llm.endpoint import Credentials, is_local, join, resolve
 from tinsmith.llm.provider import Provider
 from tinsmith.llm.scripted import Call, Fail, Reply, Say, ScriptedModel, Think, Wait, reply
 
@@ -330,8 +332,7 @@ async def test_a_broken_history_makes_no_request(ask, model, request_of) -> None
     ],
 )
 async def test_what_is_wrong_before_any_request(http, request_of, settings, code, word) -> None:
-    keys = {"BAD": "sk-sec\nret", "MISSING": " "}
-    model = Provider(http, keys.get, lambda: "c")
+    model = Provider(http, keys({"BAD": "sk-sec\nret", "MISSING": " "}), lambda: "c")
     with pytest.raises(AgentError) as failed:
         await anext(model.stream(request_of(), settings))
     assert (failed.value.code, failed.value.retryable) == (code, False)
@@ -340,7 +341,7 @@ async def test_what_is_wrong_before_any_request(http, request_of, settings, code
 
 
 async def test_a_local_server_needs_no_key(http, request_of) -> None:
-    model = Provider(http, lambda _: None, lambda: "c")
+    model = Provider(http, keys({}), lambda: "c")
     async with LoopbackServer(HELLO) as server:
         assert [batch async for batch in model.stream(request_of(), LlmSettings(base_url=server.base_url))]
         assert "authorization" not in server.requests[0].headers
@@ -383,3 +384,40 @@ async def test_events_that_lie_across_many_reads(ask) -> None:
     *deltas, answer = await ask(many)
     assert [delta.text for delta in deltas] == [f"word{number} " for number in range(2000)]
     assert answer.text == "".join(delta.text for delta in deltas)
+
+
+async def test_headers_of_ones_own(http, request_of) -> None:
+    headers = {"X-Title": "Tests", "api-key": "${GATEWAY_KEY}", "authorization": "Custom ${GATEWAY_KEY}"}
+    refusal = RawAnswer((b'{"error": {"message": "no such api-key: gw-12345"}}',), 401, "application/json")
+    model = Provider(http, keys({"LLM_API_KEY": "sk-secret", "GATEWAY_KEY": "gw-12345"}), lambda: "c")
+    async with LoopbackServer(HELLO, refusal) as server:
+        settings = LlmSettings(base_url=server.base_url, headers=headers)
+        assert [batch async for batch in model.stream(request_of(), settings)]
+        sent = server.requests[0].headers
+        assert {name: sent[name] for name in ("x-title", "api-key", "authorization")} == {
+            "x-title": "Tests",
+            "api-key": "gw-12345",
+            "authorization": "Custom gw-12345",
+        }
+        with pytest.raises(AgentError) as failed:
+            await anext(model.stream(request_of(), settings))
+    assert failed.value.code == "authRequired"
+    assert "no such api-key: [key]" in failed.value.message
+
+
+@pytest.mark.parametrize("value", [None, "", " ", "a\nb"])
+async def test_a_header_whose_variable_does_not_help(http, request_of, value) -> None:
+    settings = LlmSettings(base_url="http://127.0.0.1:1/v1", headers={"x-api-key": "${GATEWAY_KEY}"})
+    with pytest.raises(AgentError) as failed:
+        await anext(Provider(http, keys({"GATEWAY_KEY": value}), lambda: "c").stream(request_of(), settings))
+    assert failed.value.code == "authRequired"
+    assert "GATEWAY_KEY" in failed.value.message
+
+
+def test_a_header_that_is_a_key_stands_for_the_key() -> None:
+    settings = LlmSettings(base_url="https://api.example.com/v1", headers={"x-api-key": "${GATEWAY_KEY}"})
+    endpoint = resolve(settings, Credentials("", {"x-api-key": "gw"}, ("gw",)), "/models", lambda key, host: {})
+    assert endpoint.headers == {"content-type": "application/json", "user-agent": "tinsmith", "x-api-key": "gw"}
+    assert "gw" not in repr(endpoint)
+    with pytest.raises(AgentError, match="LLM_API_KEY"):
+        resolve(msgspec.structs.replace(settings, headers={"x-title": "x"}), Credentials(), "/models", lambda *_: {})

@@ -111,10 +111,62 @@ class Site:
 
 def self_signed(folder: Path, name: str) -> ssl.SSLContext:
     """A server's side of TLS for this name; its certificate, which nobody else signed, is in `certificate.pem`."""
-    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    return _serving(*_certificate(folder, "certificate", name))
+
+
+def signed(folder: Path, name: str) -> tuple[ssl.SSLContext, Path]:
+    """A server's side of TLS for this name, and the certificate of the authority that signed it."""
+    authority, key = _certificate(folder, "authority", "An authority of our own")
+    signing = ("-CA", str(authority), "-CAkey", str(key), "-addext", "basicConstraints=critical,CA:FALSE")
+    return _serving(*_certificate(folder, "certificate", name, *signing)), authority
+
+
+def _certificate(folder: Path, file: str, name: str, *more: str) -> tuple[Path, Path]:
+    certificate, key = folder / f"{file}.pem", folder / f"{file}-key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]
+    command += ["-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name.replace(' ', '-')}", *more]
     subprocess.run([*command, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    return certificate, key
+
+
+def _serving(certificate: Path, key: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     return context
+
+
+class Tunnel:
+    """A proxy that takes CONNECT, and leads to `port` of this machine whatever is asked for; notes the heads."""
+
+    def __init__(self, port: int) -> None:
+        self.heads: list[str] = []
+        self.port = 0
+        self._to = port
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.heads.append((await reader.readuntil(b"\r\n\r\n")).decode("latin-1"))
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", self._to)
+        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_pass_on(reader, inner_writer))
+            group.create_task(_pass_on(inner_reader, writer))
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while piece := await reader.read(65536):
+            writer.write(piece)
+            await writer.drain()
+    except ConnectionError:
+        pass
+    finally:
+        writer.close()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
-from tests.net.site import Site, self_signed
+from tests.net.site import Reply, Site, Tunnel, self_signed, signed
 
 from tinsmith.demo.server import LoopbackServer, RawAnswer
 from tinsmith.domain.errors import AgentError
@@ -76,6 +76,99 @@ async def test_a_certificate_that_nobody_vouches_for(http, tmp_path) -> None:
         assert f"The certificate of localhost:{site.port} is not trusted (self-signed certificate)" in error.message
         assert "SSL_CERT_FILE" in error.message
         assert site.asked == []
+
+
+async def test_an_authority_of_ones_own(http, tmp_path, monkeypatch) -> None:
+    context, authority = signed(tmp_path, "localhost")
+    async with Site({"/": Reply((b"trusted",))}, tls=context) as site:
+        stranger = await failure(http, f"https://localhost:{site.port}/")
+        assert "is not trusted" in stranger.message
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+        assert await fetched(f"https://localhost:{site.port}/") == b"trusted"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no certificate"])
+async def test_an_authority_that_cannot_be_read(http, tmp_path, monkeypatch, content) -> None:
+    file = tmp_path / "authority.pem"
+    if content is not None:
+        file.write_bytes(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    with pytest.raises(AgentError) as failed:
+        await fetched("https://localhost:1/")
+    assert failed.value.code == "invalidCertificates"
+    assert str(file) in failed.value.message
+
+
+async def test_tls_through_a_proxy(tmp_path, monkeypatch) -> None:
+    context, authority = signed(tmp_path, "provider.invalid")
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    async with Site({"/v1/models": Reply((b"through",))}, tls=context) as site, Tunnel(site.port) as proxy:
+        set_proxy(monkeypatch, "https_proxy", f"http://me:pass-word@127.0.0.1:{proxy.port}")
+        assert await fetched("https://provider.invalid/v1/models", {"authorization": "Bearer sk-secret"}) == b"through"
+        (head,) = proxy.heads
+        assert head.startswith("CONNECT provider.invalid:443 HTTP/1.1\r\n")
+        assert "proxy-authorization: basic " in head.lower()
+        assert "sk-secret" not in head
+        assert "authorization: Bearer sk-secret" in site.heads[0]
+        assert "proxy-authorization" not in site.heads[0].lower()
+
+
+async def test_hosts_that_are_excepted_from_the_proxy(tmp_path, monkeypatch) -> None:
+    async with LoopbackServer() as proxy:
+        set_proxy(monkeypatch, "http_proxy", f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.setenv("no_proxy", ".example, provider.invalid")
+        with pytest.raises(AgentError) as failed:
+            await fetched("http://provider.invalid/")
+        assert failed.value.code == "connectFailed"
+        assert "proxy" not in failed.value.message
+        assert proxy.requests == []
+
+
+async def test_a_proxy_that_is_not_there_is_named_without_its_password(http, monkeypatch) -> None:
+    async with LoopbackServer() as gone:
+        pass
+    set_proxy(monkeypatch, "http_proxy", f"http://me:pass-word@127.0.0.1:{gone.port}")
+    with pytest.raises(AgentError) as failed:
+        await fetched("http://provider.invalid/")
+    assert failed.value.code == "connectFailed"
+    assert failed.value.message.endswith(
+        f" The way goes through the proxy at 127.0.0.1:{gone.port} (HTTPS_PROXY, HTTP_PROXY, NO_PROXY)."
+    )
+    assert "pass-word" not in failed.value.message
+
+
+@pytest.mark.parametrize(
+    ("proxy", "says"),
+    [
+        ("socks5://me:pass-word@h:1", "socksio"),
+        ("ftp://me:pass-word@h", "http://proxy:3128"),
+        ("http://[::1", "Set it"),
+    ],
+)
+async def test_a_proxy_that_cannot_be_used(monkeypatch, proxy, says) -> None:
+    set_proxy(monkeypatch, "https_proxy", proxy)
+    with pytest.raises(AgentError) as failed:
+        await fetched("https://provider.invalid/")
+    assert failed.value.code == "invalidProxy"
+    assert says in failed.value.message
+    assert "pass-word" not in failed.value.message
+
+
+async def fetched(url: str, headers: dict[str, str] | None = None) -> bytes:
+    """The body at this address, by a client that looks at the environment as it is now."""
+    client = HttpClient()
+    try:
+        async with client.stream("GET", url, headers=headers or {}, deadlines=SOON) as response:
+            return await response.read(100)
+    finally:
+        await client.aclose()
+
+
+def set_proxy(monkeypatch, name: str, value: str) -> None:
+    for kind in ("http", "https", "all", "no"):
+        for variable in (f"{kind}_proxy", f"{kind}_PROXY".upper()):
+            monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv(name, value)
 
 
 async def test_a_body_read_to_its_end_keeps_the_connection(http) -> None:

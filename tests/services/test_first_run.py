@@ -7,13 +7,17 @@ from tinsmith.demo.server import LoopbackServer
 from tinsmith.llm.discovery import LocalServer
 from tinsmith.net.http import HttpClient
 from tinsmith.services.first_run import Findings, Way, find_ways, is_configured, leaves_of
+from tinsmith.services.keys import Keys
 from tinsmith.services.models import Models
 
 
 @pytest.fixture
 async def models():
+    async def at_once(work):
+        return work()
+
     http = HttpClient()
-    yield Models(http)
+    yield Models(http, Keys(at_once).credentials)
     await http.aclose()
 
 

@@ -48,7 +48,7 @@ def recorded(name: str, *, chunk: int = 0, end: int | None = None, is_cut: bool 
 
 def asked(talk) -> list[dict[str, Any]]:
     """The bodies that its provider got, each at the path of the dialect it was asked in."""
-    posts = [request for request in talk.provider.requests if request.method == "POST"]
+    posts = [each for each in talk.provider.requests if each.method == "POST" and each.path != "/api/show"]
     assert {request.path for request in posts} <= {PATHS[talk.settings["llm_config.dialect"]]}
     return [json.loads(request.body.decode()) for request in posts]
 
@@ -249,6 +249,16 @@ async def test_ollama_is_told_the_window_and_a_cut_prompt_is_noticed_once(speak)
     assert (notice["severity"], notice["code"]) == ("warning", "promptTruncated")
     assert "read only 120 tokens" in notice["message"]
     assert "OLLAMA_CONTEXT_LENGTH" in notice["message"]
+
+
+async def test_ollama_is_told_what_it_says_of_the_model_from_the_first_request_on(speak):
+    async with speak("ollama", recorded("ollama/text.ndjson")) as talk:
+        talk.provider.shown = b'{"parameters": "num_ctx 16384", "model_info": {"x.context_length": 40960}}'
+        for _ in range(2):
+            assert (await talk.say("hi"))["outcome"] == "completed"
+        assert [body["options"]["num_ctx"] for body in asked(talk)] == [16_384] * 2
+        paths = [request.path for request in talk.provider.requests]
+        assert (paths[0], paths.count("/api/show")) == ("/api/show", 1)
 
 
 def broken(name: str, chance: random.Random) -> RawAnswer:

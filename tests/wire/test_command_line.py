@@ -132,6 +132,22 @@ async def test_doctor_says_that_a_turn_could_run(tinsmith):
     assert (code, errors) == (0, "")
     assert "✗" not in output
     assert "lists 2 models" in output
+    assert "model x (from default_model; a context of 128,000 tokens, assumed, since nobody says;" in output
+
+
+async def test_doctor_names_what_is_like_the_model_that_is_not_there(tinsmith):
+    async with LoopbackServer(ScriptedModel([]), models=("gpt-5-mini", "other")) as provider:
+        code, output, _ = await tinsmith("doctor", "--base-url", provider.base_url, "--model", "gpt5-mini")
+    assert code == 0
+    assert "✗ gpt5-mini is not among them; the nearest: gpt-5-mini, other" in output
+
+
+async def test_doctor_says_what_there_would_be(tinsmith):
+    async with LoopbackServer(ScriptedModel([]), models=("gpt-5",)) as provider:
+        keyed = {"OPENAI_API_KEY": "sk-x", "OPENAI_BASE_URL": provider.base_url}
+        code, output, _ = await tinsmith("doctor", **keyed)
+    assert code == 1
+    assert f"found as well: OpenAI at {provider.base_url} with gpt-5 (OPENAI_API_KEY is set; of 1 models" in output
 
 
 async def test_schema_is_json_schema(tinsmith):

@@ -135,3 +135,41 @@ async def test_a_key_that_is_named_later_is_kept_as_well(connect, home):
         await client.request("agent/configSet", {"path": "llm_config.api_key_env", "value": "MY_LLM_SECRET"})
         assert (await client.turn(f"hi {KEY}"))["outcome"] == "completed"
         await check_nothing_leaked(client, provider, home)
+
+
+BACKEND = """
+from keyring.backend import KeyringBackend
+
+class Backend(KeyringBackend):
+    priority = 1
+
+    def get_password(self, service, username):
+        return {("tinsmith", "work"): "%s"}.get((service, username))
+
+    def set_password(self, service, username, password):
+        raise NotImplementedError
+"""
+
+
+async def test_a_key_from_the_keyring_in_a_file_and_a_header_in_what_a_command_prints(
+    connect, home, workspace, tmp_path
+):
+    (tmp_path / "ours.py").write_text(BACKEND % KEY)
+    (workspace / "notes.txt").write_text(f"key = {KEY}\n")
+    gateway = "of-the-gateway-1"
+    look = reply(
+        Call("read", {"path": "notes.txt"}), Call("bash", {"command": "env; printf %s of-the; echo -gateway-1"})
+    )
+    keyring = {"PYTHONPATH": str(tmp_path), "PYTHON_KEYRING_BACKEND": "ours.Backend"}
+    llm = {"retry_backoff_ms": [0], "api_key_keyring": "work", "headers": {"x-gateway-key": "${GATEWAY}"}}
+    settings = {"initializationOptions": {"settings": {"permission_mode": "full", "llm_config": llm}}}
+    async with LoopbackServer(ScriptedModel([look, reply("I see.")])) as provider:
+        client = await connect(provider.base_url, environment={**keyring, "GATEWAY": gateway}, **settings)
+        assert (await client.turn("look"))["outcome"] == "completed"
+        await client.request("agent/configGet", {})
+        asked = [request for request in provider.requests if request.method == "POST"]
+        assert [request.headers["x-gateway-key"] for request in asked] == [gateway] * 2
+        assert gateway.encode() not in asked[1].body
+        assert f"key = {MARK}" in asked[1].body.decode()
+        assert not any(gateway in str(message) for message in client.received)
+        await check_nothing_leaked(client, provider, home)

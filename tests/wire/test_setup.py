@@ -225,3 +225,56 @@ async def test_what_cannot_be_written_is_refused_in_words(tinsmith, user_file, a
     assert says in output
     assert "secret@" not in output
     assert not user_file.exists()
+
+
+BACKEND = """
+from keyring.backend import KeyringBackend
+
+class Backend(KeyringBackend):
+    priority = 1
+
+    def get_password(self, service, username):
+        return {("tinsmith", "work"): "%s"}.get((service, username))
+
+    def set_password(self, service, username, password):
+        raise NotImplementedError
+"""
+
+
+async def test_a_key_in_the_keyring(tinsmith, user_file, tmp_path):
+    (tmp_path / "ours.py").write_text(BACKEND % KEY)
+    keyring = {"PYTHONPATH": str(tmp_path), "PYTHON_KEYRING_BACKEND": "ours.Backend"}
+    async with scripted() as provider:
+        given = ("--base-url", provider.base_url, "--api-key-keyring", "work")
+        code, output = await tinsmith("setup", *given, typed="y\n", LLM_API_KEY="sk-of-another", **keyring)
+        assert code == 0, output
+        assert "with the key in the keyring's entry work" in output
+        assert written(user_file) == {
+            "default_model": "demo",
+            "llm_config": {"base_url": provider.base_url, "api_key_keyring": "work"},
+        }
+        code, output = await tinsmith("doctor", **keyring)
+        assert "✓ key in the keyring's entry work" in output
+        assert {each.headers["authorization"] for each in provider.requests} == {f"Bearer {KEY}"}
+        code, output = await tinsmith("setup", "--yes", *given[:2], "--api-key-env", "MINE", MINE="sk-mine", **keyring)
+        assert code == 0, output
+        assert written(user_file)["llm_config"] == {
+            "base_url": provider.base_url,
+            "api_key_keyring": None,
+            "api_key_env": "MINE",
+        }
+        assert provider.requests[-1].headers["authorization"] == "Bearer sk-mine"
+
+
+async def test_headers_of_ones_own_go_along_and_their_secrets_stay_in_their_variables(tinsmith, user_file):
+    user_file.parent.mkdir()
+    user_file.write_text('{"llm_config": {"headers": {"x-gateway-key": "${GATEWAY}", "x-title": "me"}}}')
+    async with scripted() as provider, scripted("gpt-5") as other:
+        keyed = {"OPENAI_API_KEY": "sk-other", "OPENAI_BASE_URL": other.base_url, "GATEWAY": KEY}
+        code, output = await tinsmith("setup", "--base-url", provider.base_url, "--yes", **keyed)
+        assert code == 0, output
+        assert "and the headers x-gateway-key, x-title, which are set already" in output
+        for asked in provider.requests:
+            assert (asked.headers["x-gateway-key"], asked.headers["x-title"]) == (KEY, "me")
+        assert other.requests == []
+    assert written(user_file)["llm_config"]["headers"] == {"x-gateway-key": "${GATEWAY}", "x-title": "me"}

@@ -5,15 +5,19 @@ import os
 import shutil
 import sys
 from collections.abc import Generator
+from difflib import get_close_matches
 from typing import Any
 
 from tinsmith import __version__
 from tinsmith.config.selection import find_keys
 from tinsmith.domain.errors import AgentError
 from tinsmith.domain.ports import NoDocuments, NoPrompter
+from tinsmith.domain.settings import LlmSettings
 from tinsmith.llm.dialects import dialect_of
+from tinsmith.llm.endpoint import shown
 from tinsmith.runtime import Runtime, open_runtime
 from tinsmith.services.keys import api_key
+from tinsmith.services.offer import Offer, look_around
 
 
 def examine(*, workspace: str, overrides: dict[str, Any]) -> int:
@@ -42,37 +46,41 @@ async def _examine(workspace: str, overrides: dict[str, Any]) -> int:
 async def _examine_model(runtime: Runtime) -> bool:
     """The model and its server. Whether a turn could run."""
     settings = runtime.settings.effective.settings
-    try:
-        choice = runtime.models.choose(settings, settings.active_role, "")
-    except AgentError as error:
-        _say(False, error.message)
-        for local in await runtime.models.find_local():
-            _say(
-                True, f"{local.name} answers at {local.base_url} with {local.model}; tinsmith setup makes it the model"
-            )
-        return False
-    dialect = dialect_of(settings.llm_config)
-    guessed = "" if settings.llm_config.dialect else " (guessed from the address)"
-    _say(True, f"model {choice.model} (from {choice.key}), spoken to in {dialect.title}{guessed}")
-    variable = settings.llm_config.api_key_env
+    offer = await look_around(runtime.models, runtime.settings.effective, os.environ, is_fresh=True)
+    if offer.chosen is not None:
+        dialect = dialect_of(settings.llm_config)
+        guessed = "" if settings.llm_config.dialect else " (guessed from the address)"
+        _say(True, f"model {offer.chosen.model} ({offer.reason}), spoken to in {dialect.title}{guessed}")
+        _tell_key(settings.llm_config)
+    if offer.models:
+        _tell_list(settings.llm_config.base_url or "", offer)
+    for problem in offer.problems:
+        _say(False, problem)
+    for way in offer.ways:
+        place = f"{way.name} at {shown(way.base_url)}" + (f" with {way.model}" if way.model else "")
+        _say(True, f"found as well: {place} ({way.reason}); tinsmith setup can use it")
+    return offer.chosen is not None and offer.is_reachable
+
+
+def _tell_list(base_url: str, offer: Offer) -> None:
+    _say(True, f"{shown(base_url)} answers and lists {len(offer.models)} models")
+    listed = [model.model_id for model in offer.models]
+    if offer.chosen is not None and offer.chosen.model not in listed:
+        nearest = get_close_matches(offer.chosen.model, listed, 3, 0)
+        _say(False, f"{offer.chosen.model} is not among them; the nearest: {', '.join(nearest)}")
+
+
+def _tell_key(settings: LlmSettings) -> None:
+    variable, entry = settings.api_key_env, settings.api_key_keyring
     others = [name for name in find_keys(os.environ) if name != variable]
-    if api_key(variable):
+    if entry:
+        _say(True, f"key in the keyring's entry {entry}")
+    elif api_key(variable):
         _say(True, f"key in {variable}")
     elif others:
         _say(True, f"no key in {variable}; {', '.join(others)} is set: name it in llm_config.api_key_env to use it")
-    return await _examine_server(runtime)
-
-
-async def _examine_server(runtime: Runtime) -> bool:
-    settings = runtime.settings.effective.settings.llm_config
-    try:
-        models = await runtime.models.fetch(settings)
-    except AgentError as error:
-        is_reached = error.code in {"providerHttp", "unexpectedBody", "modelNotFound"}
-        _say(is_reached, f"model list: {error.message}")
-        return is_reached
-    _say(True, f"{settings.base_url} answers and lists {len(models)} models")
-    return True
+    if settings.headers:
+        _say(True, f"headers of your own: {', '.join(settings.headers)}")
 
 
 async def _examine_sandbox(runtime: Runtime) -> None:

@@ -20,7 +20,7 @@ from tinsmith.llm.dialects import DIALECTS, guess_dialect
 from tinsmith.llm.discovery import LOCAL_SERVERS
 from tinsmith.runtime import open_runtime
 from tinsmith.services.first_run import Findings, Way, find_ways, is_configured, leaves_of
-from tinsmith.services.keys import secret_variables, without_secrets
+from tinsmith.services.keys import Keys, secret_variables, without_secrets
 
 
 def set_up(*, overrides: dict[str, Any], is_confirmed: bool) -> int:
@@ -30,6 +30,7 @@ def set_up(*, overrides: dict[str, Any], is_confirmed: bool) -> int:
     try:
         if key_env is not None:
             _check_variable(key_env)
+            overrides = {"llm_config.api_key_keyring": None, **overrides}
         if not overrides and asyncio.run(_is_done(say)):
             return _try_out(say, {})
         proposal = asyncio.run(_propose(say, overrides))
@@ -53,6 +54,7 @@ class _Teller:
 
     def __init__(self, key_env: str) -> None:
         self._variables = secret_variables(key_env)
+        self.keys: Keys | None = None
 
     def line(self, text: str = "", end: str = "\n") -> None:
         """Print a line."""
@@ -69,7 +71,8 @@ class _Teller:
 
     def clean(self, text: str) -> str:
         """The text with a mark in place of each key and of what stands before the host of an address."""
-        return without_secrets(re.sub(r"//[^/@\s]*@", f"//{MARK}@", text), self._variables)
+        found = self.keys.found() if self.keys else ()
+        return without_secrets(re.sub(r"//[^/@\s]*@", f"//{MARK}@", text), self._variables, found)
 
 
 def _check_variable(name: str) -> None:
@@ -88,9 +91,10 @@ async def _is_done(say: _Teller) -> bool:
         return True
 
 
-async def _propose(say: _Teller, overrides: dict[str, Any]) -> tuple[FileChange, Mapping[str, str], str] | None:
+async def _propose(say: _Teller, overrides: dict[str, Any]) -> tuple[FileChange, Mapping[str, str | None], str] | None:
     """Tell what was found. What is to be written, and the command that confirms it; None when there is nothing."""
     async with open_runtime(overrides=overrides, documents=NoDocuments(), prompter=NoPrompter()) as runtime:
+        say.keys = runtime.keys
         found = await find_ways(runtime.models, runtime.settings.effective, os.environ)
         for problem in found.problems:
             say.bad(problem)
@@ -99,13 +103,17 @@ async def _propose(say: _Teller, overrides: dict[str, Any]) -> tuple[FileChange,
             _tell_nothing(say, found)
             return None
         leaves = leaves_of(way, runtime.settings.effective)
+        headers = runtime.settings.effective.settings.llm_config.headers
         user_file = runtime.directories.user_file
         change = await runtime.off_loop(lambda: plan_change(user_file, leaves))
     _check_harmless(say, way)
     title = DIALECTS[way.dialect].title
-    key = f"the key in {way.key_env}" if way.key_env else "no key"
+    place = f"the keyring's entry {way.key_entry}" if way.key_entry else way.key_env
+    key = f"the key in {place}" if place else "no key"
     say.line(f"Proposed: {way.model} at {way.base_url}, spoken to in {title}, with {key}")
     say.line(f"  because: {way.reason}")
+    if headers:
+        say.line(f"  and the headers {', '.join(headers)}, which are set already")
     _tell_others(say, found)
     say.line(f"To be written to {change.path}" + (", where everything else stays:" if change.before else ":"))
     tree: Tree = {}
@@ -121,7 +129,8 @@ def _tell_nothing(say: _Teller, found: Findings) -> None:
         say.bad(f"found nothing: no key in {', '.join(KEY_VARIABLES)}, and no answer from {places}")
     _tell_others(say, found)
     say.line("Set the variable of a provider's key, or start a local server, and run tinsmith setup again.")
-    say.line("Or say where the model is: tinsmith setup --base-url URL [--model ID] [--api-key-env NAME]")
+    key = "[--api-key-env NAME | --api-key-keyring ENTRY]"
+    say.line(f"Or say where the model is: tinsmith setup --base-url URL [--model ID] {key}")
     say.line("Nothing was written.")
 
 
@@ -135,6 +144,7 @@ def _tell_others(say: _Teller, found: Findings) -> None:
 def _command(way: Way, *first: str) -> str:
     """The command that leads to exactly this way."""
     options = {"--base-url": way.base_url, "--model": way.model, "--api-key-env": way.key_env}
+    options["--api-key-keyring"] = way.key_entry
     if way.dialect != guess_dialect(way.base_url):
         options["--dialect"] = way.dialect
     words = [word for option, value in options.items() if value for word in (option, value)]
@@ -143,7 +153,7 @@ def _command(way: Way, *first: str) -> str:
 
 def _check_harmless(say: _Teller, way: Way) -> None:
     """Raises SchemaError when a secret would be written."""
-    if any(say.clean(text) != text for text in (way.base_url, way.model, way.key_env)):
+    if any(say.clean(text) != text for text in (way.base_url, way.model, way.key_env, way.key_entry)):
         message = "The address, model or variable holds a password or key, and those are never written. Leave it out."
         raise SchemaError("secretInSettings", f"{message} Nothing was written.")
 
@@ -159,13 +169,14 @@ def _ask(say: _Teller, command: str) -> bool:
     return False
 
 
-def _try_out(say: _Teller, written: Mapping[str, str]) -> int:
+def _try_out(say: _Teller, written: Mapping[str, str | None]) -> int:
     """One request through the configuration as the next start finds it."""
     return asyncio.run(_ask_model(say, written))
 
 
-async def _ask_model(say: _Teller, written: Mapping[str, str]) -> int:
+async def _ask_model(say: _Teller, written: Mapping[str, str | None]) -> int:
     async with open_runtime(documents=NoDocuments(), prompter=NoPrompter()) as runtime:
+        say.keys = runtime.keys
         effective = runtime.settings.effective
         settings = effective.settings
         for path, value in written.items():

@@ -1,7 +1,7 @@
 """Trees of settings: which leaves there are, how layers merge, who may change what. Pure.
 
-A tree is a partial settings object as JSON gives it. A path names a leaf, its segments joined by dots; below
-`models` everything after the first dot is one key, so that a key may hold dots itself.
+A tree is a partial settings object as JSON gives it. A path names a leaf, its segments joined by dots; below an open
+group everything is one key, so that a key may hold dots itself.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,6 +29,10 @@ SERVICE_PATHS = frozenset(
 """What may be said to services; only the user's file and the ephemeral layer say it."""
 
 
+_OPEN = ("models.", "llm_config.headers.")
+"""Groups whose keys are the person's own."""
+
+
 @cache
 def _every_default() -> Tree:
     return msgspec.json.decode(msgspec.json.encode(Settings()))
@@ -36,7 +40,7 @@ def _every_default() -> Tree:
 
 @cache
 def fixed_paths() -> frozenset[str]:
-    """Every leaf that always has a place, also when it is absent: all but the keys of `models` and `services`."""
+    """Every leaf that always has a place, also when it is absent: all but the keys of open groups and of `services`."""
     return frozenset(path for path, _ in leaves(_every_default()))
 
 
@@ -92,7 +96,7 @@ def split_unknown(tree: Tree, above: str = "") -> tuple[Tree, list[str]]:
     for key, value in tree.items():
         path = above + key
         if not _is_group(path):
-            is_known = path in fixed_paths() or path in SERVICE_PATHS or above == "models."
+            is_known = path in fixed_paths() or path in SERVICE_PATHS or above in _OPEN
             if is_known:
                 known[key] = value
             else:
@@ -127,7 +131,7 @@ def without_value(tree: Tree, path: str) -> Tree:
 
 def is_overridable(path: str) -> bool:
     """Whether the leaf may be changed at run time."""
-    return path in fixed_paths() or (path.startswith("models.") and path != "models.")
+    return path in fixed_paths() or (path.startswith(_OPEN) and path not in _OPEN)
 
 
 def check_overridable(path: str) -> None:
@@ -170,11 +174,12 @@ def _is_group(path: str) -> bool:
 def _groups() -> frozenset[str]:
     parts = [path.split(".") for path in fixed_paths() | SERVICE_PATHS]
     found = {".".join(segments[:count]) for segments in parts for count in range(1, len(segments))}
-    return frozenset(found | {"models", "services"})
+    return frozenset(found | {group.removesuffix(".") for group in _OPEN} | {"services"})
 
 
 def _segments(path: str) -> list[str]:
-    return path.split(".", 1) if path.startswith("models.") else path.split(".")
+    group = next((group for group in _OPEN if path.startswith(group)), "")
+    return [*group.split(".")[:-1], path.removeprefix(group)] if group else path.split(".")
 
 
 def _pruned(tree: Tree, segments: list[str]) -> Tree:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails
 
 from tinsmith.domain.errors import SchemaError
+from tinsmith.domain.header import find_fault
 from tinsmith.domain.policy import PermissionMode
 from tinsmith.domain.role import ROLES
 from tinsmith.domain.settings import (
@@ -82,6 +83,13 @@ def _check_address(text: str) -> str:
     return text
 
 
+def _check_headers(headers: dict[str, str]) -> dict[str, str]:
+    for name, text in headers.items():
+        if fault := find_fault(name, text):
+            raise ValueError(f"{fault} ({name})")
+    return headers
+
+
 _Text = Annotated[str, Field(min_length=1)]
 _Seconds = Annotated[float, Field(gt=0)]
 _Count = Annotated[int, Field(ge=0)]
@@ -126,6 +134,8 @@ class LlmTree(_Group):
 
     api_key_env: _Text = _LLM.api_key_env
     """The environment variable that holds the provider's key."""
+    api_key_keyring: _Text | None = _LLM.api_key_keyring
+    """The entry of the system's keyring, under the service tinsmith, that holds the key; goes before api_key_env."""
     retry_max_retries: _Count = _LLM.retry_max_retries
     """How often a request that failed on its way is made again."""
     retry_backoff_ms: _Backoff = list(_LLM.retry_backoff_ms)
@@ -148,6 +158,8 @@ class LlmTree(_Group):
     """Tokens of the model's context, where the provider's list is silent or wrong; Ollama reserves that much memory."""
     reasoning_effort: Effort | None = _LLM.reasoning_effort
     """How much a reasoning model thinks; absent leaves it to the model."""
+    headers: Annotated[dict[_Text, str], AfterValidator(_check_headers)] = {}
+    """Headers of your own for the provider; secrets are named by their variables, as in ${MY_KEY}."""
     switches: SwitchTree = SwitchTree()
 
 

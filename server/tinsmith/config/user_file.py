@@ -12,7 +12,7 @@ from tinsmith.workspace.text import text_hash
 from tinsmith.workspace.writing import write_file
 
 
-def plan_change(path: str, leaves: Mapping[str, str]) -> FileChange:
+def plan_change(path: str, leaves: Mapping[str, str | None]) -> FileChange:
     """The change that sets these leaves (by their dotted paths, none below `models`). Nothing is written. Blocking.
 
     Raises SchemaError `faultyFile` when the file is one that would be left out: then nothing may be written.

@@ -53,6 +53,7 @@ Answering = Model | RawAnswer | Callable[[HttpRequest], Model | RawAnswer]
 class LoopbackServer:
     """Serves the ANSWERED paths and `GET /v1/models` on 127.0.0.1 while its block is open.
 
+    `shown`, when it is set, answers Ollama's `POST /api/show`.
     The n-th completion request is answered by the n-th of `answers`, the last one answers all that follow.
     `requests` holds every request, `connections` counts connections, `abandoned` answers whose client went away.
     """
@@ -62,6 +63,7 @@ class LoopbackServer:
         self.connections = 0
         self.abandoned = 0
         self.port = port
+        self.shown = b""
         self._answers = answers
         self._models = models
         self._asked = 0
@@ -134,6 +136,8 @@ class _Connection:
             self._server.requests.append(request)
             if request.method == "GET" and request.path == "/v1/models":
                 await self._send(200, self._server.model_list())
+            elif request.path == "/api/show" and self._server.shown:
+                await self._send(200, self._server.shown)
             elif request.method == "POST" and request.path in ANSWERED:
                 await self._watched(request)
             else:

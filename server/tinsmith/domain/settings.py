@@ -8,6 +8,7 @@ from tinsmith.domain.policy import PermissionMode
 
 DialectName = Literal["chat_completions", "responses", "anthropic", "ollama"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+WindowSource = Literal["settings", "provider", "family", "assumed"]
 LayerName = Literal["defaults", "user", "persisted", "ephemeral"]
 
 
@@ -24,11 +25,13 @@ class SwitchSettings(msgspec.Struct, frozen=True):
 class LlmSettings(msgspec.Struct, frozen=True):
     """How to reach the provider. Times in seconds, backoffs in milliseconds (the last repeats).
 
-    An absent `dialect` is guessed from `base_url`, an absent `reasoning_effort` is the model's own. `context_window`,
-    in tokens, goes before what the provider's list says.
+    `api_key_keyring` names an entry of the system's keyring and goes before `api_key_env`. `headers` are the person's
+    own, as `domain/header.py` reads them. An absent `dialect` is guessed from `base_url`, an absent `reasoning_effort`
+    is the model's own. `context_window`, in tokens, goes before what the provider's list says.
     """
 
     api_key_env: str = "LLM_API_KEY"
+    api_key_keyring: str | None = None
     retry_max_retries: int = 2
     retry_backoff_ms: tuple[float, ...] = (2000, 8000)
     stream_retry_after_output: bool = False
@@ -40,6 +43,7 @@ class LlmSettings(msgspec.Struct, frozen=True):
     base_url: str | None = None
     context_window: int | None = None
     reasoning_effort: Effort | None = None
+    headers: dict[str, str] = {}
     switches: SwitchSettings = SwitchSettings()
 
 
@@ -93,10 +97,11 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class ModelChoice(msgspec.Struct, frozen=True):
-    """Which model a turn uses, and which setting said so."""
+    """Which model a turn uses, which setting said so, and who says how large its context is."""
 
     model: str
     source: Literal["override", "role", "default"]
     key: str
     context_window: int = 128_000
     max_output_tokens: int | None = None
+    window_source: WindowSource = "assumed"

@@ -23,7 +23,7 @@ ANTHROPIC = Dialect(
     name="anthropic",
     title=TITLE,
     path="/v1/messages",
-    models_path="/v1/models",
+    models_path="/v1/models?limit=1000",  # the most; without it a page has 20
     media_type="text/event-stream",
     headers=_headers,
     encode=encode_request,

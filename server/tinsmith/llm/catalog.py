@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
@@ -11,7 +10,7 @@ from tinsmith.domain.errors import TransportError
 from tinsmith.domain.settings import LlmSettings
 from tinsmith.llm import errors
 from tinsmith.llm.dialects import dialect_of
-from tinsmith.llm.endpoint import Endpoint, resolve
+from tinsmith.llm.endpoint import Endpoint, FindCredentials, resolve
 from tinsmith.net.http import Deadlines, HttpClient
 
 _LIST_LIMIT = 16 * 1024 * 1024
@@ -19,12 +18,15 @@ _WINDOW_FIELDS = (
     "context_length",  # OpenRouter, Together
     "context_window",  # Groq
     "max_model_len",  # vLLM
+    "max_input_tokens",  # Anthropic
     "loaded_context_length",  # LM Studio: what is really there, before what could be
     "max_context_length",  # Mistral, LM Studio
     "n_ctx",  # llama.cpp
     "n_ctx_train",
 )
-_LIMIT_FIELDS = ("max_output_tokens", "max_completion_tokens")
+_LIMIT_FIELDS = ("max_output_tokens", "max_completion_tokens", "max_tokens")  # the last is Anthropic's
+_TOOL_TAGS = frozenset({"function_calling", "tool_use", "tool_calling"})
+"""What others call `tools`."""
 _TAG_FIELDS = ("capabilities", "supported_parameters", "tags")
 
 
@@ -39,25 +41,40 @@ class CatalogEntry(msgspec.Struct, frozen=True):
 
 
 async def fetch_catalog(
-    http: HttpClient, settings: LlmSettings, api_key: Callable[[str], str | None]
+    http: HttpClient, settings: LlmSettings, credentials: FindCredentials
 ) -> tuple[CatalogEntry, ...]:
     """The provider's models in its order. Raises as Provider does, and ProtocolError `unexpectedBody`."""
-    dialect = dialect_of(settings)
-    endpoint = resolve(settings, api_key, dialect.models_path, dialect.headers)
+    response, body = await ask(http, settings, credentials, dialect_of(settings).models_path)
+    return parse_catalog(body, response.endpoint, response.content_type)
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """Who answered, and in which type."""
+
+    endpoint: Endpoint
+    content_type: str
+
+
+async def ask(
+    http: HttpClient, settings: LlmSettings, credentials: FindCredentials, path: str, body: bytes | None = None
+) -> tuple[Answered, bytes]:
+    """The whole answer to a GET, or with a body a POST, of something about models. Raises as Provider does."""
+    endpoint = resolve(settings, await credentials(settings), path, dialect_of(settings).headers)
     seconds = settings.connect_timeout
     deadlines = Deadlines(seconds, settings.send_timeout, seconds)
+    method = "GET" if body is None else "POST"
     async with http.stream(
-        "GET", endpoint.url, headers=endpoint.headers, deadlines=deadlines, advice=endpoint.advice
+        method, endpoint.url, headers=endpoint.headers, body=body, deadlines=deadlines, advice=endpoint.advice
     ) as response:
         try:
             async with asyncio.timeout(seconds):
-                body = await response.read(_LIST_LIMIT)
+                answer = await response.read(_LIST_LIMIT)
         except TimeoutError as error:
             message = f"{endpoint.host} did not send its model list within {seconds:g} s. {endpoint.advice}"
             raise TransportError("timeout", message, retryable=True, origin="llm") from error
     if not 200 <= response.status < 300:
-        raise errors.from_response(response.status, response.headers, body, endpoint, time.time())
-    return parse_catalog(body, endpoint, response.headers.get("content-type", ""))
+        raise errors.from_response(response.status, response.headers, answer, endpoint, time.time())
+    return Answered(endpoint, response.headers.get("content-type", "")), answer
 
 
 def parse_catalog(body: bytes, endpoint: Endpoint, content_type: str = "application/json") -> tuple[CatalogEntry, ...]:
@@ -68,7 +85,7 @@ def parse_catalog(body: bytes, endpoint: Endpoint, content_type: str = "applicat
         raise errors.unexpected_body(200, content_type, body, endpoint, "a model list") from error
     if listed is None:
         raise errors.unexpected_body(200, content_type, body, endpoint, "a model list")
-    entries = (_entry(item) for item in listed)
+    entries = (parse_entry(item) for item in listed)
     return tuple(entry for entry in entries if entry is not None)
 
 
@@ -81,7 +98,8 @@ def _entries(value: Any) -> list[Any] | None:
     return cast("list[Any]", value) if isinstance(value, list) else None
 
 
-def _entry(item: Any) -> CatalogEntry | None:
+def parse_entry(item: Any) -> CatalogEntry | None:
+    """One model of a list; None when it is none."""
     if not isinstance(item, dict):
         return None
     fields = cast("dict[str, Any]", item)
@@ -90,13 +108,13 @@ def _entry(item: Any) -> CatalogEntry | None:
         return None
     nested = [fields.get(key) for key in ("top_provider", "meta")]
     places = [fields, *(cast("dict[str, Any]", place) for place in nested if isinstance(place, dict))]
-    name: Any = fields.get("name")
+    name: Any = fields.get("display_name") or fields.get("name")
     return CatalogEntry(
         model_id,
         name if isinstance(name, str) and name else model_id,
         _first_size(places, _WINDOW_FIELDS),
         _first_size(places, _LIMIT_FIELDS),
-        frozenset(tag for key in _TAG_FIELDS for tag in _tags(fields.get(key))),
+        frozenset[str]().union(*(tags_of(fields.get(key)) for key in _TAG_FIELDS)),
     )
 
 
@@ -109,10 +127,16 @@ def _first_size(places: list[dict[str, Any]], names: tuple[str, ...]) -> int | N
     return None
 
 
-def _tags(value: Any) -> list[str]:
-    """Names in a list, or keys of a table that are true."""
+def tags_of(value: Any) -> frozenset[str]:
+    """Names in a list, or keys of a table that are true, or whose own table says `supported`."""
+    names: list[Any] = []
     if isinstance(value, dict):
-        return [key for key, is_set in cast("dict[str, Any]", value).items() if is_set is True]
-    if isinstance(value, list):
-        return [tag for tag in cast("list[Any]", value) if isinstance(tag, str)]
-    return []
+        table = cast("dict[str, Any]", value)
+        names = [key for key, said in table.items() if said is True or _is_supported(said)]
+    elif isinstance(value, list):
+        names = cast("list[Any]", value)
+    return frozenset("tools" if name in _TOOL_TAGS else name for name in names if isinstance(name, str))
+
+
+def _is_supported(said: Any) -> bool:
+    return isinstance(said, dict) and cast("dict[str, Any]", said).get("supported") is True

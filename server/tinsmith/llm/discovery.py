@@ -8,6 +8,7 @@ import msgspec
 from tinsmith.domain.errors import AgentError
 from tinsmith.domain.settings import DialectName, LlmSettings
 from tinsmith.llm.catalog import CatalogEntry, fetch_catalog
+from tinsmith.llm.endpoint import Credentials
 from tinsmith.net.http import HttpClient
 
 
@@ -151,6 +152,10 @@ async def _probe(http: HttpClient, server: LocalServer, seconds: float) -> Found
     settings = LlmSettings(base_url=server.base_url, connect_timeout=seconds, send_timeout=seconds)
     try:
         async with asyncio.timeout(seconds):
-            return FoundServer(server, await fetch_catalog(http, settings, lambda _: None))
+            return FoundServer(server, await fetch_catalog(http, settings, _no_credentials))
     except (TimeoutError, AgentError):
         return None  # nothing there, or nothing that we could use
+
+
+async def _no_credentials(_: LlmSettings) -> Credentials:
+    return Credentials()

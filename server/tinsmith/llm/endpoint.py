@@ -2,11 +2,12 @@
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
 from tinsmith.domain.errors import SchemaError, TransportError
+from tinsmith.domain.header import is_secret
 from tinsmith.domain.settings import LlmSettings
 from tinsmith.net.http import host_of
 
@@ -16,19 +17,41 @@ _VERSION = re.compile(r"/v\d+[a-z0-9]*(?=/|$)")
 _DOUBLED_VERSION = re.compile(r"(/v\d+[a-z0-9]*)\1(?=/|$)")
 
 
+KEYRING_SERVICE = "tinsmith"
+"""Under which name of a service our entries of the system's keyring are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What makes us known to a provider: its key, empty when there is none, and headers by their lower-case names.
+
+    `secrets` are the parts of those headers that nobody may see.
+    """
+
+    key: str = field(repr=False, default="")
+    headers: Mapping[str, str] = field(repr=False, default_factory=dict[str, str])
+    secrets: tuple[str, ...] = field(repr=False, default=())
+
+
+FindCredentials = Callable[[LlmSettings], Awaitable[Credentials]]
+"""Looks up what goes with requests to the provider of these settings."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """One address of a provider. `host` is for messages; `key` is empty when a local server needs none.
 
-    `headers` are what every request to it carries, `model` is what it is asked for.
+    `key_place` says where the key belongs, `secrets` are what else of the headers nobody may see. `headers` are what
+    every request to it carries, `model` is what it is asked for.
     """
 
     url: str
     host: str
-    key_env: str
+    key_place: str
     key: str = field(repr=False, default="")
     headers: Mapping[str, str] = field(repr=False, default_factory=dict[str, str])
     model: str = ""
+    secrets: tuple[str, ...] = field(repr=False, default=())
 
     @property
     def path(self) -> str:
@@ -53,26 +76,28 @@ class Endpoint:
         if doubled := _DOUBLED_VERSION.search(parts.path):
             base = parts.path[: doubled.end(1)]
             return f"The path has {doubled[1]} twice: set llm_config.base_url to {origin}{base}."
-        if not _VERSION.search(parts.path) and not parts.path.endswith(("/api/chat", "/api/tags")):
+        if not _VERSION.search(parts.path) and not parts.path.endswith(("/api/chat", "/api/tags", "/api/show")):
             return f"The path has no version: set llm_config.base_url to {origin}/v1."
         return "Check that llm_config.base_url is the address of the API, and llm_config.dialect what it speaks."
 
     def scrub(self, text: str) -> str:
         """`text` without the key: providers quote it back in errors."""
-        return text.replace(self.key, "[key]") if self.key else text
+        for secret in filter(None, (self.key, *self.secrets)):
+            text = text.replace(secret, "[key]")
+        return text
 
 
 def resolve(
     settings: LlmSettings,
-    api_key: Callable[[str], str | None],
+    credentials: Credentials,
     path: str,
     headers: Callable[[str, str], Mapping[str, str]],
     model: str = "",
 ) -> Endpoint:
     """The endpoint for `path` (such as `/models`) below `llm_config.base_url`; `headers` make the key known to a host.
 
-    Raises SchemaError `baseUrlMissing` or `invalidUrl`; TransportError `authRequired` when a
-    key is needed and missing, or cannot be sent in a header.
+    The person's own headers go before those. Raises SchemaError `baseUrlMissing` or `invalidUrl`; TransportError
+    `authRequired` when a key is needed and missing, or cannot be sent in a header.
     """
     if not settings.base_url:
         message = (
@@ -82,17 +107,20 @@ def resolve(
         raise SchemaError("baseUrlMissing", message, origin="llm")
     url = join(settings.base_url, path)
     host = host_of(url)
-    key = (api_key(settings.api_key_env) or "").strip()
-    if not key and not is_local(settings.base_url):
-        message = f"{host} needs a key and the environment has none. Set {settings.api_key_env} to it and start again."
+    key, place = credentials.key.strip(), _key_place(settings)
+    if not key and not is_local(settings.base_url) and not any(is_secret(name) for name in settings.headers):
+        message = f"{host} needs a key and there is none. Set {place} to it and start again."
         raise TransportError("authRequired", message, origin="llm")
     if not (key.isascii() and (key.isprintable() or not key)):
-        message = (
-            f"The key in {settings.api_key_env} holds characters that no key has. Set it again, without line breaks."
-        )
+        message = f"The key in {place} holds characters that no key has. Set it again, without line breaks."
         raise TransportError("authRequired", message, origin="llm")
-    sent = {"content-type": "application/json", "user-agent": "tinsmith", **headers(key, host)}
-    return Endpoint(url, host, settings.api_key_env, key, sent, model)
+    sent = {"content-type": "application/json", "user-agent": "tinsmith", **headers(key, host), **credentials.headers}
+    return Endpoint(url, host, place, key, sent, model, credentials.secrets)
+
+
+def _key_place(settings: LlmSettings) -> str:
+    entry = settings.api_key_keyring
+    return f"the keyring's entry {entry} (keyring set {KEYRING_SERVICE} {entry})" if entry else settings.api_key_env
 
 
 def join(base_url: str, path: str) -> str:
@@ -106,14 +134,20 @@ def join(base_url: str, path: str) -> str:
         raise _not_a_url(base_url) from error
     if parts.scheme not in {"http", "https"} or not parts.netloc:
         raise _not_a_url(base_url)
-    base = parts.path.rstrip("/")
+    base, (path, _, query) = parts.path.rstrip("/"), path.partition("?")
     for known in _ENDPOINTS:
         base = base.removesuffix(known)
     if path.startswith(("/v1/", "/api/")):
         base = base.removesuffix("/v1")
     if path.startswith("/api/"):
         base = base.removesuffix("/api")
-    return urlunsplit((parts.scheme, parts.netloc, base + path, parts.query, ""))
+    query = "&".join(filter(None, (query, parts.query)))
+    return urlunsplit((parts.scheme, parts.netloc, base + path, query, ""))
+
+
+def shown(base_url: str) -> str:
+    """The address as a person may see it, without what stands before its host."""
+    return re.sub(r"//[^/@\s]*@", "//", base_url)
 
 
 def is_local(base_url: str) -> bool:

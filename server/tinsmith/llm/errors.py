@@ -16,8 +16,8 @@ _OVERFLOW_CODES = frozenset(
         "context_length_exceeded",
         "exceed_context_size_error",
         "context_window_exceeded",
-        "string_above_max_length",
         "request_too_large",
+        "model_max_prompt_tokens_exceeded",
     }
 )
 _QUOTA_CODES = frozenset(
@@ -55,7 +55,12 @@ _UNKNOWN_MODEL_WORDS = re.compile(
 )
 _OVERFLOW_WORDS = re.compile(
     r"(maximum|max|available|model'?s?|the) context (length|window|size)"
-    r"|context[ _](length|window|size) (is |was )?(exceeded|too)"
+    r"|(maximum|max) (model|prompt|input|sequence) length"  # vLLM, xAI
+    r"|context[ _](length|window|size) (is |was )?(exceed|too|of only)"  # MiniMax, LM Studio
+    r"|prompt( token count[^.]{0,30})? exceeds (the |max |maximum )+(limit|length)"  # GitHub, GLM
+    r"|inputs` tokens \+ `max_new_tokens` must be"  # Text Generation Inference
+    r"|range of input length"  # DashScope
+    r"|string too long[^.]*\. Expected a string with maximum length \d{6}"  # OpenAI: a whole prompt, and no name or id
     r"|exceed\w* (the |this |its |model'?s? |maximum |max |available |allowed )*(context|input|prompt|token)"
     r"|(prompt|input|request|conversation|messages?) (is|are|was) too (long|large)"
     r"|(input|prompt)[^.]{0,60} exceeds? [^.]{0,40}tokens"
@@ -171,8 +176,8 @@ def _verdict(refusal: Refusal, endpoint: Endpoint) -> tuple[str, bool, str]:
 
 def _key_advice(endpoint: Endpoint) -> str:
     if not endpoint.key:
-        return f"It wants a key: set {endpoint.key_env} to one."
-    return f"Set {endpoint.key_env} to a key that this provider and model accept."
+        return f"It wants a key: set {endpoint.key_place} to one."
+    return f"Set {endpoint.key_place} to a key that this provider and model accept."
 
 
 def _is_overflow(refusal: Refusal) -> bool:
@@ -214,16 +219,28 @@ def _status(fields: dict[str, Any]) -> int:
 
 
 def _retry_after_ms(headers: Mapping[str, str], now: float) -> int | None:
-    """`Retry-After` in seconds or as an HTTP date (RFC 9110 §10.2.3), `retry-after-ms` where a server is finer."""
-    from email.utils import parsedate_to_datetime
+    """`Retry-After` in seconds or as an HTTP date (RFC 9110 §10.2.3), `retry-after-ms` where a server is finer.
 
+    A date is held against the server's own clock, when it tells it.
+    """
     if (fine := _number(headers.get("retry-after-ms"))) is not None:
         return round(fine)
     value = headers.get("retry-after")
     if (seconds := _number(value)) is not None:
         return round(seconds * 1000)
+    date = _date(value)
+    if date is None:
+        return None
+    theirs = _date(headers.get("date"))
+    return max(0, round((date - (now if theirs is None else theirs)) * 1000))
+
+
+def _date(text: str | None) -> float | None:
+    """An HTTP date as seconds since the epoch."""
+    from email.utils import parsedate_to_datetime
+
     try:
-        return max(0, round((parsedate_to_datetime(value or "").timestamp() - now) * 1000))
+        return parsedate_to_datetime(text or "").timestamp()
     except (ValueError, OverflowError):
         return None
 

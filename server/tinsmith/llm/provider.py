@@ -16,7 +16,7 @@ from tinsmith.llm import errors
 from tinsmith.llm.answer import AnswerReader
 from tinsmith.llm.dialect import Dialect, Terms
 from tinsmith.llm.dialects import dialect_of
-from tinsmith.llm.endpoint import Endpoint, resolve
+from tinsmith.llm.endpoint import Endpoint, FindCredentials, resolve
 from tinsmith.llm.history import check_history
 from tinsmith.llm.lessons import learn
 from tinsmith.llm.profiles import Profile, profile_for
@@ -49,7 +49,7 @@ class _Asking:
 
 
 class Provider:
-    """A `ports.Model`. `api_key` looks up the environment variable it is given, `mint` makes the ids of calls.
+    """A `ports.Model`. `credentials` finds what makes us known to a provider, `mint` makes the ids of calls.
 
     `load_image` gives the bytes of an image by its hash. Remembers for its lifetime what each server refused.
     """
@@ -57,12 +57,12 @@ class Provider:
     def __init__(
         self,
         http: HttpClient,
-        api_key: Callable[[str], str | None],
+        credentials: FindCredentials,
         mint: Callable[[], str],
         load_image: Callable[[str], bytes | None] = lambda _: None,
     ) -> None:
         self._http = http
-        self._api_key = api_key
+        self._credentials = credentials
         self._mint = mint
         self._load_image = load_image
         self._learned: dict[tuple[str, str, SwitchSettings], Profile] = {}
@@ -71,7 +71,8 @@ class Provider:
         """As ports.Model; an answer that is not streamed comes in one batch."""
         check_history(request.messages)
         dialect = dialect_of(settings)
-        endpoint = resolve(settings, self._api_key, dialect.path, dialect.headers, request.model.model)
+        credentials = await self._credentials(settings)
+        endpoint = resolve(settings, credentials, dialect.path, dialect.headers, request.model.model)
         asking = _Asking(request, settings, dialect, endpoint)
         deadline = asyncio.get_running_loop().time() + settings.timeout
         async with self._open(asking) as response:

@@ -85,7 +85,10 @@ class HttpClient:
         self._making = threading.Lock()
 
     def warm(self) -> None:
-        """Import httpx and make the client. Idempotent; blocks for some 150 ms, so not for the loop's own thread."""
+        """Import httpx and make the client. Idempotent; blocks for some 150 ms, so not for the loop's own thread.
+
+        Raises SchemaError `invalidProxy` or `invalidCertificates` for what the environment says.
+        """
         with self._making:
             if self._client is None:
                 self._client = _make_client() if self._guard is None else _make_guarded_client(self._guard)
@@ -104,14 +107,14 @@ class HttpClient:
         """Send a request; the response is open within the block. Leaving it before the body's end ends the connection.
 
         `advice` is the next step that a message about an unreachable host ends with. Raises
-        TransportError (`connectFailed`, `timeout`, `streamInterrupted`), SchemaError `invalidUrl`.
+        TransportError (`connectFailed`, `timeout`, `streamInterrupted`), SchemaError `invalidUrl` or as `warm`.
         """
         client = await self._ready()
         import httpx
 
         host = host_of(url)
         limits = httpx.Timeout(None, connect=deadlines.connect, write=deadlines.send)
-        with _named_failures(host, deadlines, advice):
+        with _named_failures(url, deadlines, advice):
             request = client.build_request(method, url, headers=headers, content=body, timeout=limits)
             async with asyncio.timeout(deadlines.head):
                 response = await client.send(request, stream=True)
@@ -144,17 +147,43 @@ def host_of(url: str) -> str:
         return "the server"
 
 
+def _by_proxy(url: str) -> str:
+    """What is to be added to advice when the environment puts a proxy in between."""
+    from urllib.request import getproxies, proxy_bypass
+
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return ""
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or host in LOOPBACK_HOSTS or proxy_bypass(host):
+        return ""
+    return f" The way goes through the proxy at {host_of(proxy)} (HTTPS_PROXY, HTTP_PROXY, NO_PROXY)."
+
+
 def _make_client() -> "httpx.AsyncClient":
     import anyio
     import httpx
 
+    from tinsmith.net.trust import trusting_context
+
     anyio.run(anyio.sleep, 0)  # httpx stands on anyio, which loads its asyncio half when it first runs
-    return httpx.AsyncClient(
-        follow_redirects=False,
-        headers={"accept-encoding": "identity"},
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=_KEEP_IDLE),
-        mounts={f"all://{f'[{host}]' if ':' in host else host}": None for host in LOOPBACK_HOSTS},
-    )
+    context = trusting_context()
+    try:
+        return httpx.AsyncClient(
+            verify=context,
+            follow_redirects=False,
+            headers={"accept-encoding": "identity"},
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=_KEEP_IDLE),
+            mounts={f"all://{f'[{host}]' if ':' in host else host}": None for host in LOOPBACK_HOSTS},
+        )
+    except (ValueError, httpx.InvalidURL, ImportError) as error:  # their texts may quote the proxy's password
+        is_socks = isinstance(error, ImportError)
+        advice = "For SOCKS install the package socksio" if is_socks else "Set it to one such as http://proxy:3128"
+        message = f"The proxy in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY cannot be used. {advice}, and start again."
+        raise SchemaError("invalidProxy", message, origin="net") from error
 
 
 def _make_guarded_client(guard: "AddressGuard") -> "httpx.AsyncClient":
@@ -175,16 +204,17 @@ def _make_guarded_client(guard: "AddressGuard") -> "httpx.AsyncClient":
 
 
 @contextmanager
-def _named_failures(host: str, deadlines: Deadlines, advice: str) -> Generator[None]:
+def _named_failures(url: str, deadlines: Deadlines, advice: str) -> Generator[None]:
     import httpx
 
+    host = host_of(url)
     try:
         yield
     except TimeoutError as error:
-        message = f"{host} did not begin to answer within {deadlines.head:g} s. {advice}"
+        message = f"{host} did not begin to answer within {deadlines.head:g} s. {advice}{_by_proxy(url)}"
         raise TransportError("timeout", message, retryable=True, origin="net") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise _refused(error, host, deadlines, advice) from error
+        raise _refused(error, host, deadlines, advice + _by_proxy(url)) from error
 
 
 def _refused(error: Exception, host: str, deadlines: Deadlines, advice: str) -> AgentError:

@@ -20,10 +20,12 @@ def child_environment(inherited: Mapping[str, str], secret_variables: Iterable[s
     }
 
 
-def known_values(inherited: Mapping[str, str], secret_variables: Iterable[str] = ()) -> tuple[str, ...]:
-    """The values of secret variables that can be told from ordinary words, longest first."""
+def known_values(
+    inherited: Mapping[str, str], secret_variables: Iterable[str] = (), found: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """The values of secret variables and those `found` elsewhere, as far as they are no words; longest first."""
     names = KNOWN_SECRETS.union(secret_variables)
-    values = {inherited[name] for name in names if is_distinctive(inherited.get(name, ""))}
+    values = {value for value in (*(inherited.get(name, "") for name in names), *found) if is_distinctive(value)}
     return tuple(sorted(values, key=lambda value: (-len(value), value)))
 
 

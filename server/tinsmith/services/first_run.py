@@ -23,8 +23,9 @@ _DEFAULT_KEY_ENV = LlmSettings().api_key_env
 
 
 class Way(msgspec.Struct, frozen=True):
-    """One way to a model. `key_env` is empty where no key is needed, `model` where nobody asked for the list yet.
+    """One way to a model. `model` is empty where nobody asked for the list yet.
 
+    The key is in the variable `key_env`, or in the keyring's entry `key_entry`; both are empty where none is needed.
     `reason` is a phrase for a person: what spoke for this place, and for this model of it.
     """
 
@@ -35,6 +36,7 @@ class Way(msgspec.Struct, frozen=True):
     model: str = ""
     reason: str = ""
     prefixes: tuple[str, ...] = ()
+    key_entry: str = ""
 
 
 class Findings(msgspec.Struct, frozen=True):
@@ -57,31 +59,42 @@ async def find_ways(
     from.
     """
     llm, model = settings.settings.llm_config, settings.settings.default_model or ""
-    keyed = [_keyed(known.key_env, environment) for known in KNOWN_PROVIDERS if environment.get(known.key_env)]
-    local = [
-        Way(each.name, each.base_url, guess_dialect(each.base_url), "", each.model, each.reason)
-        for each in await models.find_local(local_servers)
-    ]
+    every = await find_others(models, environment, local_servers)
     proposal, problems, tried = None, [] if llm.base_url else _without_address(llm, environment), set[str]()
-    for way in [_configured(llm, environment)] if llm.base_url else [*keyed, *local]:
+    for way in [_configured(llm, environment)] if llm.base_url else every:
         tried.add(way.base_url)
         try:
             proposal = await _with_model(models, llm, way, model)
             break
         except AgentError as error:
             problems.append(f"{way.name} ({way.reason}): {error.message}")
-    others = tuple(way for way in (*keyed, *local) if way.base_url not in tried)
+    others = tuple(way for way in every if way.base_url not in tried)
     return Findings(proposal, others, tuple(problems))
 
 
-def leaves_of(way: Way, settings: Effective) -> dict[str, str]:
-    """What the user's file must say, by path: the dialect and the key's variable only where nothing else tells them."""
+async def find_others(
+    models: Models, environment: Mapping[str, str], local_servers: Sequence[LocalServer] = LOCAL_SERVERS
+) -> tuple[Way, ...]:
+    """The providers whose keys are in the environment, none of them asked, and the local servers that answer."""
+    keyed = (_keyed(known.key_env, environment) for known in KNOWN_PROVIDERS if environment.get(known.key_env))
+    local = await models.find_local(local_servers)
+    return (
+        *keyed,
+        *(Way(each.name, each.base_url, guess_dialect(each.base_url), "", each.model, each.reason) for each in local),
+    )
+
+
+def leaves_of(way: Way, settings: Effective) -> dict[str, str | None]:
+    """What the user's file must say, by path: the dialect and the key's place only where nothing else tells them."""
     standing = _standing(settings)
-    leaves = {"default_model": way.model, "llm_config.base_url": way.base_url}
+    leaves: dict[str, str | None] = {"default_model": way.model, "llm_config.base_url": way.base_url}
     if way.dialect != (value_at(standing, "llm_config.dialect") or guess_dialect(way.base_url)):
         leaves["llm_config.dialect"] = way.dialect
+    key_entry = way.key_entry or None
+    if key_entry != value_at(standing, "llm_config.api_key_keyring"):
+        leaves["llm_config.api_key_keyring"] = key_entry
     key_env = way.key_env or _DEFAULT_KEY_ENV
-    if key_env != value_at(standing, "llm_config.api_key_env"):
+    if not key_entry and key_env != value_at(standing, "llm_config.api_key_env"):
         leaves["llm_config.api_key_env"] = key_env
     return leaves
 
@@ -122,20 +135,26 @@ def _configured(llm: LlmSettings, environment: Mapping[str, str]) -> Way:
     host = urlsplit(address).hostname or address
     known = next((each for each in KNOWN_PROVIDERS if urlsplit(each.base_url).hostname == host), None)
     variables = (llm.api_key_env, known.key_env if known else "")
-    key_env = next((variable for variable in variables if environment.get(variable)), "")
+    entry = llm.api_key_keyring or ""
+    key_env = "" if entry else next((variable for variable in variables if environment.get(variable)), "")
     dialect = llm.dialect or guess_dialect(address)
-    return Way(host, address, dialect, key_env, "", "its address was given", known.prefixes if known else ())
+    prefixes = known.prefixes if known else ()
+    return Way(host, address, dialect, key_env, "", "its address was given", prefixes, entry)
 
 
 def _without_address(llm: LlmSettings, environment: Mapping[str, str]) -> list[str]:
     """What is to be said of a key that does not tell whose it is."""
     names = dict.fromkeys((llm.api_key_env, *KEY_VARIABLES))
     known = {each.key_env for each in KNOWN_PROVIDERS}
+    places = [
+        ("The keyring's entry", "named", "--api-key-keyring", llm.api_key_keyring),
+        *(("", "set", "--api-key-env", name) for name in names if environment.get(name) and name not in known),
+    ]
     return [
-        f"{name} is set, but nothing says whose key it is. Give the provider's address: "
-        f"tinsmith setup --base-url URL --api-key-env {name}"
-        for name in names
-        if environment.get(name) and name not in known
+        f"{kind} {name} is {state}, but nothing says whose key it is. Give the provider's address: "
+        f"tinsmith setup --base-url URL {option} {name}".lstrip()
+        for kind, state, option, name in places
+        if name
     ]
 
 
@@ -150,6 +169,8 @@ async def _with_model(models: Models, llm: LlmSettings, way: Way, model: str) ->
         base_url=way.base_url,
         dialect=way.dialect,
         api_key_env=way.key_env or _DEFAULT_KEY_ENV,
+        api_key_keyring=way.key_entry or None,
+        headers=llm.headers if way.base_url == llm.base_url else {},
         connect_timeout=min(_LIST_SECONDS, llm.connect_timeout),
     )
     listed = await models.fetch(asked)

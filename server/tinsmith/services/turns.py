@@ -139,7 +139,8 @@ class Turns:
         if active is not None and not active.has_begun:
             active.announce(*self._settings_problems())
             self._spawn(self._run(active), f"turn {turn_id}")
-            self._spawn(self._models.learn(active.request.settings.llm_config), "model list")
+            request = active.request
+            self._spawn(self._models.learn(request.settings.llm_config, request.model.model), "model list")
 
     def cancel(self, conversation_id: str, turn_id: str, call_id: str) -> Literal["cancelling", "ended"]:
         """Ask a turn (or one call of it) to stop. Idempotent; a turn that is not accepted yet will end at once.
@@ -224,7 +225,8 @@ class Turns:
         known = self._conversations.get(conversation_id) if conversation_id else None
         role = start.role or (known.role if known else "") or settings.active_role
         _check_role(role)
-        self._models.choose(settings, role, start.model or (known.model if known else ""))
+        choice = self._models.choose(settings, role, start.model or (known.model if known else ""))
+        await self._models.learn_first(settings.llm_config, choice.model)
         scope = await self._locate(known.workspace if known else start.workspace, settings.index_file)
         if self._is_closed:
             raise ProtocolError("shutdown", "The server is shutting down. Start it again and send the message again.")

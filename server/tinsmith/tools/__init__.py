@@ -51,6 +51,7 @@ def builtin_tools(
     *,
     cache_dir: str,
     secret_variables: Callable[[], frozenset[str]] = frozenset,
+    found_keys: Callable[[], tuple[str, ...]] = tuple,
     protected: tuple[str, ...] = (),
     diagnostics: Diagnostics | None = None,
     symbols: Symbols | None = None,
@@ -60,9 +61,9 @@ def builtin_tools(
 ) -> tuple[ToolSpec, ...]:
     """The built-in tools in their fixed order. What they need to run is imported and made at the first call.
 
-    `cache_dir` takes long command outputs; `secret_variables` gives the names of environment variables that hold
-    our keys; no edit or write may touch the `protected` directories. Without `fetcher` and `searcher` there is no web;
-    `sandbox` gives the one that commands run in.
+    `cache_dir` takes long command outputs; `secret_variables` gives the names of environment variables that hold our
+    keys, `found_keys` keys from elsewhere; no edit or write may touch the `protected` directories. Without `fetcher`
+    and `searcher` there is no web; `sandbox` gives the one that commands run in.
     """
 
     @cache
@@ -79,6 +80,7 @@ def builtin_tools(
             fetcher or NoWeb(),
             searcher or NoWeb(),
             sandbox and sandbox(),
+            found_keys,
         )
 
     return tuple(

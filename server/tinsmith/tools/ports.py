@@ -42,6 +42,7 @@ class ToolPorts:
     symbols: Symbols
     fetcher: Fetcher
     searcher: Searcher
+    found_keys: Callable[[], tuple[str, ...]]
 
     async def locate(self, path: str, scope: CallScope) -> Place:
         """As `workspace.paths.locate`, off the loop; an open document may be named by its URI as well."""
@@ -52,7 +53,7 @@ class ToolPorts:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values that must not be shown, as the environment and the settings are now."""
-        return known_values(os.environ, self.secret_variables())
+        return known_values(os.environ, self.secret_variables(), self.found_keys())
 
     def buffers(self) -> dict[str, str]:
         """The texts of the open documents by absolute path."""
@@ -87,6 +88,7 @@ def open_ports(
     fetcher: Fetcher,
     searcher: Searcher,
     sandbox: Sandbox | None = None,
+    found_keys: Callable[[], tuple[str, ...]] = tuple,
 ) -> ToolPorts:
     """The ports of this process. Threads are started when first used."""
     output_folder = os.path.join(cache_dir, "output")
@@ -105,4 +107,5 @@ def open_ports(
         symbols=symbols,
         fetcher=fetcher,
         searcher=searcher,
+        found_keys=found_keys,
     )

@@ -16,6 +16,11 @@ from tinsmith.domain.message import AssistantMessage, Message, Part, TextPart, T
 from tinsmith.domain.policy import FileDelta, PermissionQuestion
 from tinsmith.domain.tool import Location
 from tinsmith.domain.turn import CallRecord, TurnRecord
+from tinsmith.llm.catalog import CatalogEntry
+from tinsmith.llm.endpoint import shown
+from tinsmith.llm.families import known_window
+from tinsmith.services.first_run import Way
+from tinsmith.services.offer import Offer
 from tinsmith.workspace.paths import path_of_uri, uri_of_path
 
 Head = tuple[str, str, int, int, str]
@@ -329,3 +334,28 @@ def _moment(context: wire.TurnContext | None) -> str:
     if names:
         lines.append("open in the editor: " + ", ".join(names[:20]))
     return "[" + "; ".join(lines) + "]" if lines else ""
+
+
+def wire_offer(offer: Offer) -> wire.ModelsListResult:
+    """The models there are to choose from."""
+    chosen = offer.chosen
+    return wire.ModelsListResult(
+        tuple(map(_listed, offer.models)),
+        chosen
+        and wire.ChosenModel(chosen.model, chosen.key, offer.reason, chosen.context_window, chosen.max_output_tokens),
+        tuple(map(_way, offer.ways)),
+        offer.problems,
+    )
+
+
+def _way(way: Way) -> wire.FoundWay:
+    place = (way.name, shown(way.base_url), way.dialect)
+    return wire.FoundWay(*place, way.reason, way.model or None, way.key_env or None)
+
+
+def _listed(entry: CatalogEntry) -> wire.ListedModel:
+    window = entry.context_window or known_window(entry.model_id)
+    source = "family" if window and not entry.context_window else "provider"
+    return wire.ListedModel(
+        entry.model_id, entry.name, source, window, entry.max_output_tokens, tuple(sorted(entry.tags))
+    )

@@ -22,6 +22,7 @@ from tinsmith.domain.errors import SchemaError, ToolError
 from tinsmith.domain.event import Event
 from tinsmith.proc.identity import process_start
 from tinsmith.runtime import Runtime, open_runtime
+from tinsmith.services.offer import look_around
 from tinsmith.services.turns import TurnStart
 from tinsmith.workspace.files import read_file
 from tinsmith.workspace.paths import path_of_uri
@@ -121,6 +122,7 @@ class Methods:
             "agent/cancel": (wire.CancelParams, self.cancel),
             "agent/subscribe": (wire.SubscribeParams, self.subscribe),
             "agent/inspect": (wire.InspectParams, self.inspect),
+            "agent/modelsList": (wire.ModelsListParams, self.models_list),
             "agent/configGet": (wire.ConfigGetParams, self.config_get),
             "agent/configSet": (wire.ConfigSetParams, self.config_set),
             "agent/configUnset": (wire.ConfigUnsetParams, self.config_unset),
@@ -234,6 +236,14 @@ class Methods:
             return Reply(self._config(None))
         identifier = params.conversation_id or self.runtime.conversations.active(self.workspace) or ""
         return Reply(await self.runtime.inspect(params.what, identifier))
+
+    async def models_list(self, params: wire.ModelsListParams) -> Reply:
+        runtime = self.runtime
+        model = runtime.conversations.get(params.conversation_id).model if params.conversation_id else ""
+        found = await look_around(
+            runtime.models, runtime.settings.effective, os.environ, override=model, is_fresh=params.refresh
+        )
+        return Reply(convert.wire_offer(found))
 
     async def config_get(self, params: wire.ConfigGetParams) -> Reply:
         return Reply(self._config(params.path))

@@ -606,6 +606,50 @@ class ConfigResult(Wire, frozen=True, omit_defaults=False):
     problems: tuple[str, ...] = ()
 
 
+class ModelsListParams(Wire, frozen=True):
+    refresh: bool = False
+    conversation_id: str | None = None
+
+
+class ListedModel(Wire, frozen=True):
+    """One model of the configured provider; sizes in tokens, left out when nobody says them."""
+
+    id: str
+    name: str
+    source: Literal["provider", "family"]
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    tags: tuple[str, ...] = ()
+
+
+class ChosenModel(Wire, frozen=True):
+    """The model that a turn would use."""
+
+    id: str
+    key: str
+    reason: str
+    context_window: int
+    max_output_tokens: int | None = None
+
+
+class FoundWay(Wire, frozen=True):
+    """Another way to a model: a provider whose key is in the environment, or a local server that answers."""
+
+    name: str
+    base_url: str
+    dialect: str
+    reason: str
+    model: str | None = None
+    key_env: str | None = None
+
+
+class ModelsListResult(Wire, frozen=True, omit_defaults=False):
+    models: tuple[ListedModel, ...]
+    chosen: ChosenModel | None
+    ways: tuple[FoundWay, ...]
+    problems: tuple[str, ...]
+
+
 # server → client: the one notification
 
 
