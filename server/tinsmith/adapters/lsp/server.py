@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from tinsmith.adapters.lsp.plain import PlainCommands
 from tinsmith.adapters.lsp.room import LanguageRoom
 from tinsmith.adapters.lsp.router import Notification, Reply, Request, Router
 from tinsmith.adapters.lsp.transport import Transport, encode
-from tinsmith.domain.errors import SchemaError, ToolError
+from tinsmith.domain.errors import AgentError, SchemaError, ToolError
 from tinsmith.domain.event import Event
 from tinsmith.proc.identity import process_start
 from tinsmith.runtime import Runtime, open_runtime
@@ -31,6 +32,8 @@ _log = logging.getLogger(__name__)
 
 PARENT_POLL = 2.0
 """Seconds between looks at whether the editor's process still lives."""
+_ERROR = 1
+"""`MessageType.Error` of LSP."""
 LAST_ITEMS = 50
 """Items of a snapshot."""
 
@@ -61,25 +64,37 @@ async def _serve(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_ou
     documents = OpenDocuments(opening["encoding"])
     editor = Editor(transport, documents, _capability(params))
     settings = params.initialization_options.settings if params.initialization_options else {}
-    async with open_runtime(
-        epoch=opening["epoch"],
-        editor_settings=settings,
-        documents=editor,
-        prompter=editor,
-        diagnostics=editor,
-        symbols=editor,
-    ) as runtime:
-        methods = Methods(runtime, documents, transport, params)
-        if _capability(params) is None:
-            commands = PlainCommands(runtime, methods.workspace, transport)
-            methods.requests |= LanguageRoom(runtime, opening["params"], commands).requests
-        router.open(runtime, transport, methods.requests, methods.notifications)
-        transport.start(leftover)
-        runtime.spawn(runtime.warm(), "warm up")
-        if params.process_id is not None:
-            runtime.spawn(_watch_parent(params.process_id, router.closed), "watch the editor")
-        code = await ended
-        await router.close()
+    async with AsyncExitStack() as stack:
+        opened = open_runtime(
+            epoch=opening["epoch"],
+            editor_settings=settings,
+            documents=editor,
+            prompter=editor,
+            diagnostics=editor,
+            symbols=editor,
+        )
+        try:
+            runtime = await stack.enter_async_context(opened)
+        except AgentError as error:
+            _log.error("nothing can be served: %s", error.message)
+            router.bar(error, transport)
+            transport.start(leftover)
+            transport.notify(
+                "window/showMessage", {"type": _ERROR, "message": f"{error.message} Then restart Tinsmith."}
+            )
+            code = await ended
+        else:
+            methods = Methods(runtime, documents, transport, params)
+            if _capability(params) is None:
+                commands = PlainCommands(runtime, methods.workspace, transport)
+                methods.requests |= LanguageRoom(runtime, opening["params"], commands).requests
+            router.open(runtime, transport, methods.requests, methods.notifications)
+            transport.start(leftover)
+            runtime.spawn(runtime.warm(), "warm up")
+            if params.process_id is not None:
+                runtime.spawn(_watch_parent(params.process_id, router.closed), "watch the editor")
+            code = await ended
+            await router.close()
     await loop.run_in_executor(None, transport.close)
     return code
 
