@@ -28,6 +28,7 @@ from tinsmith.services.journal import Journal
 from tinsmith.services.keys import Keys, api_key, secret_variables, without_secrets
 from tinsmith.services.models import Models
 from tinsmith.services.prompts import Scope
+from tinsmith.services.queue import Queue
 from tinsmith.services.settings import OffLoop, SettingsService, tool_options
 from tinsmith.services.turns import Turns
 from tinsmith.store import Storage, Store
@@ -98,6 +99,7 @@ class Runtime:
         )
         self.turns = Turns(
             conversations=self.conversations,
+            queue=Queue(storage, journal),
             journal=journal,
             settings=settings,
             models=self.models,

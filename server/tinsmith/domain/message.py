@@ -77,7 +77,7 @@ class Remark(msgspec.Struct, frozen=True):
 
 
 class UserMessage(msgspec.Struct, frozen=True, tag="user", omit_defaults=True):
-    """What a person said (or a steering message, when a turn already ran)."""
+    """What a person said (or a steering message, when a turn already ran; `entry_id` is its place in the queue)."""
 
     message_id: str
     turn_id: str
@@ -85,6 +85,7 @@ class UserMessage(msgspec.Struct, frozen=True, tag="user", omit_defaults=True):
     created_at: int = 0
     is_steering: bool = False
     marks: tuple[str, ...] = ()
+    entry_id: str = ""
 
     @property
     def text(self) -> str:

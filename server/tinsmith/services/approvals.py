@@ -17,7 +17,10 @@ NOTE = "permission_rules"
 
 
 class Approvals:
-    """The Approvals port: rules of a turn or a conversation, and the questions that wait for an answer."""
+    """The Approvals port: rules of a turn or a conversation, and the questions that wait for an answer.
+
+    A question is stored before it is asked, and leaves the store together with the mark or the end of its call.
+    """
 
     def __init__(self, storage: Storage, prompter: Prompter) -> None:
         self._storage = storage
@@ -38,6 +41,7 @@ class Approvals:
             await self._storage.write(lambda session: session.notes.put(conversation_id, Note(NOTE, lasting, now_ms())))
 
     async def ask(self, question: PermissionQuestion) -> PermissionAnswer | None:
+        await self._storage.write(lambda session: session.pending.put(question))
         self._pending[question.request_key] = question
         try:
             return await self._prompter.ask(question)

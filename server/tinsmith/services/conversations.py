@@ -240,6 +240,7 @@ def _close_open_turns(session: Session, conversation_id: str) -> list[TurnRecord
     if not open_turns:
         return []
     for ending in _open_calls(session, conversation_id):
+        session.pending.settle(conversation_id, ending.call.call_id)
         session.calls.put(conversation_id, ending.call)
         session.messages.put(conversation_id, ending.message)
     ended = [

@@ -209,10 +209,13 @@ def _keep(session: Session, conversation_id: str, bodies: Iterable[Body]) -> Non
                 _update(session, conversation_id, _counting(message.usage, context_used))
             case SteeringTaken(message):
                 session.messages.put(conversation_id, message)
+                session.queue.delete(conversation_id, message.entry_id)
             case CallStarted(call):
                 session.calls.put(conversation_id, call)
+                session.pending.settle(conversation_id, call.call_id)
             case CallFinished(call, _, message) | CallCancelled(call, _, message):
                 session.calls.put(conversation_id, call)
+                session.pending.settle(conversation_id, call.call_id)
                 session.messages.put(conversation_id, message)
             case TurnCompleted(record, edges) | TurnFailed(record, edges):
                 session.turns.put(record)

@@ -26,6 +26,7 @@ from tinsmith.services.conversations import ConversationHeldError, Conversations
 from tinsmith.services.journal import Journal
 from tinsmith.services.models import Models
 from tinsmith.services.prompts import Scope, system_prompt
+from tinsmith.services.queue import Queue
 from tinsmith.services.settings import SettingsService
 from tinsmith.services.toolbox import offered
 from tinsmith.store.codec import clean_text
@@ -82,6 +83,7 @@ class Turns:
         self,
         *,
         conversations: Conversations,
+        queue: Queue,
         journal: Journal,
         settings: SettingsService,
         models: Models,
@@ -94,6 +96,7 @@ class Turns:
         instance: str,
     ) -> None:
         self._conversations = conversations
+        self._queue = queue
         self._journal = journal
         self._settings = settings
         self._models = models
@@ -128,7 +131,7 @@ class Turns:
                 await running.ended.wait()
                 running = None
             if running is not None:
-                return self._steer(running, start)
+                return await self._steer(running, start)
             if start.mode == "steer":
                 raise SchemaError("noActiveTurn", "No turn runs here, so there is nothing to steer. Start one.")
             return await self._start(conversation_id, start)
@@ -208,16 +211,24 @@ class Turns:
         history = self._conversations.transcript(conversation_id)
         return self._freeze(conversation, TurnStart(conversation.workspace, ()), settings, scope, history, Inbox())
 
-    def _steer(self, running: ActiveTurn, start: TurnStart) -> Accepted:
+    async def _steer(self, running: ActiveTurn, start: TurnStart) -> Accepted:
         if start.mode == "start":
             raise SchemaError(
                 "busy",
                 "A turn runs in this conversation. Steer it, or wait for its end.",
                 data={"turnId": running.record.turn_id},
             )
-        turn_id = running.record.turn_id
-        running.inbox.put(UserMessage("", turn_id, start.parts, now_ms(), is_steering=True))
-        conversation_id = running.record.conversation_id
+        joined = await _carried_out(self._spawn(self._join(running, start), "steer"))
+        return _outcome(joined)
+
+    async def _join(self, running: ActiveTurn, start: TurnStart) -> Accepted | AgentError:
+        """Let the message wait for the turn. Not to be interrupted: what is stored is also said to be."""
+        conversation_id, turn_id = running.record.conversation_id, running.record.turn_id
+        try:
+            message = UserMessage("", turn_id, start.parts, now_ms(), is_steering=True)
+            running.inbox.put(await self._queue.put(conversation_id, message))
+        except AgentError as refusal:
+            return refusal
         return Accepted(conversation_id, turn_id, "steered", self._journal.seq(conversation_id))
 
     async def _start(self, conversation_id: str, start: TurnStart) -> Accepted:
@@ -231,12 +242,7 @@ class Turns:
         if self._is_closed:
             raise ProtocolError("shutdown", "The server is shutting down. Start it again and send the message again.")
         start = msgspec.structs.replace(start, role=role, turn_id=start.turn_id or new_id("t"))
-        outcome = await _carried_out(self._spawn(self._store(conversation_id, start, settings, scope), "accept"))
-        if outcome is None:
-            raise InternalError("internal", "The turn could not be accepted; the log says why. Send it again.")
-        if isinstance(outcome, AgentError):
-            raise outcome
-        return outcome
+        return _outcome(await _carried_out(self._spawn(self._store(conversation_id, start, settings, scope), "accept")))
 
     async def _store(
         self, conversation_id: str, start: TurnStart, settings: Settings, scope: Scope
@@ -261,6 +267,7 @@ class Turns:
     async def _register(self, conversation: Conversation, start: TurnStart, settings: Settings, scope: Scope) -> None:
         """From here on the turn can be found and cancelled; it is gone again when it cannot be stored."""
         identifier = conversation.conversation_id
+        await self._queue.settle(identifier)
         opening = UserMessage(
             self._conversations.next_message_id(identifier), start.turn_id, start.parts, created_at=now_ms()
         )
@@ -277,7 +284,9 @@ class Turns:
             instance=self._instance,
         )
         started = TurnStarted(record, opening, "" if conversation.title else title_of(start.text))
-        active = self._active[identifier] = ActiveTurn(request, started, inbox, self._journal, self._conversations)
+        active = self._active[identifier] = ActiveTurn(
+            request, started, inbox, journal=self._journal, conversations=self._conversations, queue=self._queue
+        )
         if start.turn_id in self._cancelled_early:
             del self._cancelled_early[start.turn_id]
             request.cancel.cancel()
@@ -365,6 +374,15 @@ async def _carried_out(work: "asyncio.Task[Done]") -> Done:
         except asyncio.CancelledError:
             waiting.uncancel()
     return work.result()
+
+
+def _outcome(outcome: Accepted | AgentError | None) -> Accepted:
+    """What came of work that was handed over. Raises the refusal."""
+    if outcome is None:
+        raise InternalError("internal", "The message could not be accepted; the log says why. Send it again.")
+    if isinstance(outcome, AgentError):
+        raise outcome
+    return outcome
 
 
 def _checked(start: TurnStart, redact: Callable[[str], str]) -> TurnStart:

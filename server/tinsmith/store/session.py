@@ -7,6 +7,8 @@ from tinsmith.store.messages import Messages
 from tinsmith.store.meta import Meta
 from tinsmith.store.notes import Notes
 from tinsmith.store.overrides import Overrides
+from tinsmith.store.pending import Pending
+from tinsmith.store.queue import Queue
 from tinsmith.store.transaction import Transaction
 from tinsmith.store.turns import Turns
 from tinsmith.store.usage import UsageRecords
@@ -24,6 +26,8 @@ class Session:
         "meta",
         "notes",
         "overrides",
+        "pending",
+        "queue",
         "turns",
         "usage",
     )
@@ -39,6 +43,8 @@ class Session:
         self.overrides = Overrides(transaction)
         self.meta = Meta(transaction)
         self.leases = Leases(transaction)
+        self.queue = Queue(transaction)
+        self.pending = Pending(transaction)
 
     @property
     def set_aside(self) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ KEYSPACES = (
     "usage",
     "config",
     "lease",
+    "queue",
+    "pending",
 )
 
 

@@ -41,7 +41,7 @@ class Evidence:
 
     `was_full` says that an end may have been announced which could not be stored. `sent` holds the histories of each
     conversation in the order of the requests, `issued` the conversation in which the provider asked for each mark,
-    `told` what was heard of each turn, by its id.
+    `told` what was heard of each turn, by its id; `faults` are what was seen to be wrong at once.
     """
 
     workspace: Path
@@ -50,13 +50,13 @@ class Evidence:
     sent: dict[str, list[list[Entry]]] = field(default_factory=dict)
     issued: dict[str, str] = field(default_factory=dict)
     told: dict[str, Told] = field(default_factory=dict)
-    refused: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
 
 
 def verdict(evidence: Evidence) -> list[str]:
     """What is wrong, in sentences; every conversation must have been gone on with after its last kill."""
     return [
-        *evidence.refused,
+        *evidence.faults,
         *_lost(evidence),
         *_misjudged_calls(evidence),
         *_misjudged_turns(evidence),

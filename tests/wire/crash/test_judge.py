@@ -48,7 +48,7 @@ def changed(position, result):
 @pytest.mark.parametrize(
     ("spoil", "found"),
     [
-        (lambda e: e.refused.append("an empty user"), "an empty user"),
+        (lambda e: e.faults.append("an empty user"), "an empty user"),
         (lambda e: e.sent["k1"].append(ROUND[:2]), "k1: request 2 does not go on from request 1"),
         (lambda e: (e.workspace / "log.txt").write_text("m1\nm1\n"), "bash m1 was done 2 times"),
         (lambda e: (e.workspace / "log.txt").write_text(""), "bash m1 was done 0 times"),

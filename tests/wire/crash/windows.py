@@ -43,7 +43,7 @@ class Provider:
         try:
             history = history_of(request.path, request.body)
         except RefusedError as error:
-            self._evidence.refused.append(f"{request.path} was sent what a strict server refuses: {error}")
+            self._evidence.faults.append(f"{request.path} was sent what a strict server refuses: {error}")
             return RawAnswer((b'{"error": {"message": "refused"}}',), status=400, content_type="application/json")
         _, conversation, turn, rounds = next(entry for entry in reversed(history) if entry[0] == "user")[1].split()
         self._evidence.sent.setdefault(conversation, []).append(history)
@@ -162,8 +162,9 @@ class Window:
                     disk.free()
                     await self._some_time(client, working)
         finally:
-            os.kill(client.process.pid, signal.SIGKILL)
-            await client.process.wait()
+            if client.process.returncode is None:
+                os.kill(client.process.pid, signal.SIGKILL)
+            code = await client.process.wait()
             await client.kill()
             with suppress(
                 AssertionError, ConnectionError, RpcError
@@ -172,6 +173,9 @@ class Window:
             if disk is not None:
                 disk.free()
             self._hear(client)
+            if code != -signal.SIGKILL:
+                log = (await client.process.stderr.read()).decode()
+                self._evidence.faults.append(f"a server ended by itself with {code}: {log[-2000:]}")
 
     async def _some_time(self, client: Client, working: "asyncio.Future[None]") -> None:
         """Until a few more messages came, or for as long as it takes when they do not come, and a little longer."""
