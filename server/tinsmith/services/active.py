@@ -100,6 +100,7 @@ class ActiveTurn:
             rounds=end.rounds,
             usage=end.usage,
             files=end.files,
+            edges=end.edges,
         )
         try:
             if is_broken_off:

@@ -1,13 +1,14 @@
 """Every repository over one transaction: what a closure works with."""
 
 from tinsmith.store.calls import Calls
+from tinsmith.store.codec import span_below
 from tinsmith.store.conversations import Conversations
 from tinsmith.store.leases import Leases
 from tinsmith.store.messages import Messages
 from tinsmith.store.meta import Meta
 from tinsmith.store.notes import Notes
 from tinsmith.store.overrides import Overrides
-from tinsmith.store.transaction import Transaction
+from tinsmith.store.transaction import CONVERSATION_KEYSPACES, Transaction
 from tinsmith.store.turns import Turns
 from tinsmith.store.usage import UsageRecords
 
@@ -39,6 +40,12 @@ class Session:
         self.overrides = Overrides(transaction)
         self.meta = Meta(transaction)
         self.leases = Leases(transaction)
+
+    def erase_contents(self, conversation_id: str) -> None:
+        """Delete everything that belongs to the conversation, readable or not, but for its own record and its lease."""
+        for keyspace in CONVERSATION_KEYSPACES:
+            for key, _ in list(self._transaction.scan(keyspace, span_below(conversation_id))):
+                self._transaction.delete(keyspace, key)
 
     @property
     def set_aside(self) -> tuple[str, ...]:

@@ -14,7 +14,11 @@ KEYSPACES = (
     "usage",
     "config",
     "lease",
+    "lease_request",
 )
+
+CONVERSATION_KEYSPACES = ("message", "turn", "call", "conversation_note", "usage")
+"""Those whose keys begin with `<conversation>:`; they leave with their conversation."""
 
 
 @dataclass(frozen=True, slots=True)
