@@ -42,6 +42,14 @@ def _parser() -> argparse.ArgumentParser:
         "--api-key-keyring", metavar="ENTRY", help="the entry of the system's keyring that holds the key"
     )
     setup.set_defaults(command=_setup)
+    export = commands.add_parser("export", help="a stored conversation, as Markdown or JSON Lines")
+    export.add_argument("conversation", metavar="ID")
+    export.add_argument("--format", choices=("markdown", "jsonl"), default="markdown", help="jsonl can be imported")
+    export.set_defaults(command=_export)
+    received = commands.add_parser("import", help="store an exported conversation as a new one")
+    received.add_argument("file", metavar="FILE", help="JSON Lines; - reads them from standard input")
+    received.add_argument("--workspace", metavar="DIR", default=".", help="the project it belongs to (default: here)")
+    received.set_defaults(command=_import)
     schema = commands.add_parser("schema", help="the wire's types")
     schema.add_argument("--json", action="store_true", required=True, help="as JSON Schema")
     schema.set_defaults(command=_schema)
@@ -130,6 +138,18 @@ def _setup(options: argparse.Namespace) -> int:
     from tinsmith.adapters.setup import set_up
 
     return set_up(overrides=_overrides(options), is_confirmed=options.yes)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from tinsmith.adapters.transfer import export_conversation
+
+    return export_conversation(options.conversation, options.format)
+
+
+def _import(options: argparse.Namespace) -> int:
+    from tinsmith.adapters.transfer import import_conversation
+
+    return import_conversation(options.file, options.workspace)
 
 
 def _schema(_: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ from tinsmith.domain.policy import PermissionAnswer, PermissionQuestion
 from tinsmith.domain.turn import WindowEdges
 from tinsmith.llm.scripted import Call, ScriptedModel, Wait, reply
 from tinsmith.proc.identity import boot_id
-from tinsmith.services.conversations import ConversationHeldError
+from tinsmith.services.holding import ConversationHeldError
 from tinsmith.store import Lease
 
 FOREVER = ScriptedModel(lambda request: reply("One ", Wait()))

@@ -14,7 +14,7 @@ from tinsmith.domain.message import AssistantMessage, ToolMessage, Usage, UserMe
 from tinsmith.domain.tool import Location
 from tinsmith.domain.turn import CallRecord, TurnRecord, WindowEdges
 
-ConversationState = Literal["idle", "running"]
+ConversationState = Literal["idle", "running", "deleted"]
 Severity = Literal["info", "warning", "error"]
 
 
@@ -216,10 +216,16 @@ class SettingsChanged(_Visible, frozen=True, tag="settings_changed"):
 
 
 class ConversationChanged(_Visible, frozen=True, tag="conversation_changed"):
-    """The conversation's state or title is another."""
+    """The conversation's state, title or holder is another.
+
+    `held_by` is the process of another window that holds it now, None when none does any more. `is_anew` says that
+    what was there of the transcript has changed: it is to be drawn anew.
+    """
 
     state: ConversationState
     title: str | None = None
+    held_by: int | msgspec.UnsetType | None = msgspec.UNSET
+    is_anew: bool = False
 
 
 class Notice(_Visible, frozen=True, tag="notice"):

@@ -108,6 +108,7 @@ class ActiveTurn:
             rounds=end.rounds,
             usage=end.usage,
             files=end.files,
+            edges=end.edges,
         )
         try:
             if is_broken_off:

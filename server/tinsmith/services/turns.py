@@ -3,14 +3,15 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
-from typing import Any, Literal, Protocol, TypeVar
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Literal
 
 import msgspec
 
 from tinsmith.domain.cancel import CancelToken
 from tinsmith.domain.conversation import Conversation
-from tinsmith.domain.errors import AgentError, InternalError, PersistenceError, ProtocolError, SchemaError
+from tinsmith.domain.errors import PersistenceError, ProtocolError, SchemaError
 from tinsmith.domain.event import Notice, TurnStarted
 from tinsmith.domain.ids import is_valid_id, new_id, now_ms
 from tinsmith.domain.message import Message, Part, TextPart, UserMessage
@@ -22,7 +23,9 @@ from tinsmith.domain.tool import ToolSpec
 from tinsmith.domain.turn import TurnRecord
 from tinsmith.services.active import ActiveTurn, Inbox
 from tinsmith.services.approvals import Approvals
-from tinsmith.services.conversations import ConversationHeldError, Conversations, title_of
+from tinsmith.services.carrying import Spawn, carried_out
+from tinsmith.services.conversations import Conversations, title_of
+from tinsmith.services.holding import ConversationHeldError
 from tinsmith.services.journal import Journal
 from tinsmith.services.models import Models
 from tinsmith.services.prompts import Scope, system_prompt
@@ -40,13 +43,6 @@ Mode = Literal["start", "steer", "steerOrStart"]
 Disposition = Literal["started", "steered"]
 Locate = Callable[[str, str], Coroutine[Any, Any, Scope]]
 """Workspace path and index file → the scope of a turn."""
-Done = TypeVar("Done")
-
-
-class Spawn(Protocol):
-    """Runs work as a task that somebody owns; its result is None when a bug ended it."""
-
-    def __call__(self, work: Coroutine[Any, Any, Done], name: str) -> "asyncio.Task[Done | None]": ...
 
 
 class TurnStart(msgspec.Struct, frozen=True):
@@ -136,6 +132,18 @@ class Turns:
                 raise SchemaError("noActiveTurn", "No turn runs here, so there is nothing to steer. Start one.")
             return await self._start(conversation_id, start)
 
+    @asynccontextmanager
+    async def idle(self, conversation_id: str) -> AsyncGenerator[None]:
+        """Let no turn begin in the conversation meanwhile. Raises SchemaError `busy` while one runs in it."""
+        async with self._accepting:
+            running = self._active.get(conversation_id)
+            if running is not None and running.is_ending:
+                await running.ended.wait()
+                running = None
+            if running is not None:
+                raise _busy(running)
+            yield
+
     def begin(self, turn_id: str) -> None:
         """Announce an accepted turn and let it run. Does nothing for a turn that has begun already."""
         active = self._find("", turn_id)
@@ -213,22 +221,14 @@ class Turns:
 
     async def _steer(self, running: ActiveTurn, start: TurnStart) -> Accepted:
         if start.mode == "start":
-            raise SchemaError(
-                "busy",
-                "A turn runs in this conversation. Steer it, or wait for its end.",
-                data={"turnId": running.record.turn_id},
-            )
-        joined = await _carried_out(self._spawn(self._join(running, start), "steer"))
-        return _outcome(joined)
+            raise _busy(running)
+        return await carried_out(self._spawn, lambda: self._join(running, start), "steer")
 
-    async def _join(self, running: ActiveTurn, start: TurnStart) -> Accepted | AgentError:
+    async def _join(self, running: ActiveTurn, start: TurnStart) -> Accepted:
         """Let the message wait for the turn. Not to be interrupted: what is stored is also said to be."""
         conversation_id, turn_id = running.record.conversation_id, running.record.turn_id
-        try:
-            message = UserMessage("", turn_id, start.parts, now_ms(), is_steering=True)
-            running.inbox.put(await self._queue.put(conversation_id, message))
-        except AgentError as refusal:
-            return refusal
+        message = UserMessage("", turn_id, start.parts, now_ms(), is_steering=True)
+        running.inbox.put(await self._queue.put(conversation_id, message))
         return Accepted(conversation_id, turn_id, "steered", self._journal.seq(conversation_id))
 
     async def _start(self, conversation_id: str, start: TurnStart) -> Accepted:
@@ -242,19 +242,15 @@ class Turns:
         if self._is_closed:
             raise ProtocolError("shutdown", "The server is shutting down. Start it again and send the message again.")
         start = msgspec.structs.replace(start, role=role, turn_id=start.turn_id or new_id("t"))
-        return _outcome(await _carried_out(self._spawn(self._store(conversation_id, start, settings, scope), "accept")))
+        return await carried_out(self._spawn, lambda: self._store(conversation_id, start, settings, scope), "accept")
 
-    async def _store(
-        self, conversation_id: str, start: TurnStart, settings: Settings, scope: Scope
-    ) -> Accepted | AgentError:
+    async def _store(self, conversation_id: str, start: TurnStart, settings: Settings, scope: Scope) -> Accepted:
         """Make the turn exist. Not to be interrupted: from its first write on, a turn has exactly one end."""
-        try:
-            conversation = await self._open(conversation_id, start.workspace)
-            conversation_id = conversation.conversation_id
-            if self._conversations.turn(conversation_id, start.turn_id) is None:
-                await self._register(conversation, start, settings, scope)
-        except AgentError as refusal:
-            return refusal
+        conversation = await self._open(conversation_id, start.workspace)
+        conversation_id = conversation.conversation_id
+        self._conversations.opened(conversation)
+        if self._conversations.turn(conversation_id, start.turn_id) is None:
+            await self._register(conversation, start, settings, scope)
         accepted = Accepted(conversation_id, start.turn_id, "started", self._journal.seq(conversation_id))
         _remember(self._answers, start.turn_id, accepted)
         return accepted
@@ -364,25 +360,12 @@ class Turns:
         return next((each for each in self._active.values() if each.record.turn_id == turn_id), None)
 
 
-async def _carried_out(work: "asyncio.Task[Done]") -> Done:
-    """The result of work that was handed over. A cancel of the waiting task meanwhile comes too late: it is dropped."""
-    waiting = asyncio.current_task()
-    assert waiting is not None
-    while not work.done():
-        try:
-            await asyncio.wait([work])
-        except asyncio.CancelledError:
-            waiting.uncancel()
-    return work.result()
-
-
-def _outcome(outcome: Accepted | AgentError | None) -> Accepted:
-    """What came of work that was handed over. Raises the refusal."""
-    if outcome is None:
-        raise InternalError("internal", "The message could not be accepted; the log says why. Send it again.")
-    if isinstance(outcome, AgentError):
-        raise outcome
-    return outcome
+def _busy(running: ActiveTurn) -> SchemaError:
+    return SchemaError(
+        "busy",
+        "A turn runs in this conversation. Steer it, or wait for its end.",
+        data={"turnId": running.record.turn_id},
+    )
 
 
 def _checked(start: TurnStart, redact: Callable[[str], str]) -> TurnStart:

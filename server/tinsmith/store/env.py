@@ -74,6 +74,11 @@ class Environment:
                     with self._writing:
                         self._resize(0)
 
+    def version(self) -> int:
+        """The number of the last transaction that any process committed."""
+        with self._worded_failures(), self._reading_alone():
+            return self._lmdb.info()["last_txnid"]
+
     def close(self) -> None:
         """Close after whatever runs now. Idempotent."""
         with self._writing, self._reading:

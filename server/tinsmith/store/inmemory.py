@@ -18,20 +18,27 @@ class InMemoryStore:
     def __init__(self) -> None:
         self._tables = {keyspace: _Table() for keyspace in KEYSPACES}
         self._is_closed = False
+        self._version = 0
         check_schema(_MemoryTransaction(self._tables, may_change=True))
 
     async def write(self, closure: Callable[[Session], T]) -> T:
         self._check_open()
         transaction = _MemoryTransaction(self._tables, may_change=True)
         try:
-            return closure(Session(transaction))
+            result = closure(Session(transaction))
         except BaseException:
             transaction.undo()
             raise
+        self._version += 1
+        return result
 
     def read(self, closure: Callable[[Session], T]) -> T:
         self._check_open()
         return closure(Session(_MemoryTransaction(self._tables, may_change=False)))
+
+    def version(self) -> int:
+        self._check_open()
+        return self._version
 
     async def close(self) -> None:
         self._is_closed = True

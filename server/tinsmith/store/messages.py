@@ -1,9 +1,14 @@
-"""The transcript. Key: `<conversation>:<message>`, in the order of the transcript."""
+"""The transcript. Key: `<conversation>:<message>`, in the order in which messages came.
 
-from typing import Literal, TypeVar
+What is read is the live line: the messages that no rewind of the conversation covers. The others stay where they are.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from tinsmith.domain.conversation import Rewind
 from tinsmith.domain.errors import SchemaError
 from tinsmith.domain.ids import message_id, message_ordinal
 from tinsmith.domain.message import AssistantMessage, Message, ToolMessage, UserMessage
@@ -12,6 +17,16 @@ from tinsmith.store.transaction import Transaction
 
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 SomeMessage = TypeVar("SomeMessage", UserMessage, AssistantMessage, ToolMessage)
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """What the order of a transcript needs of its conversation's record."""
+
+    rewinds: tuple[Rewind, ...] = ()
+    ordinals_used: int = 0
+
+
+_heads = msgspec.json.Decoder(_Head)
 
 
 class MessagePage(msgspec.Struct, frozen=True):
@@ -24,13 +39,14 @@ class MessagePage(msgspec.Struct, frozen=True):
 class Messages:
     """The messages of every conversation."""
 
-    __slots__ = ("_rows",)
+    __slots__ = ("_heads", "_rows")
 
     def __init__(self, transaction: Transaction) -> None:
         self._rows = Keyspace(transaction, "message", _decoder)
+        self._heads = Keyspace(transaction, "conversation", _heads)
 
     def get(self, conversation_id: str, identifier: str) -> Message | None:
-        """The message, or None."""
+        """The message, live or rewound, or None."""
         return self._rows.get(conversation_id, identifier)
 
     def put(self, conversation_id: str, message: Message) -> None:
@@ -43,18 +59,23 @@ class Messages:
         self._rows.put(numbered, conversation_id, numbered.message_id)
         return numbered
 
-    def next_id(self, conversation_id: str) -> str:
-        """The id that the conversation's next message gets; also after a last message that cannot be read."""
-        last = next(self._rows.ids(conversation_id, reverse=True), None)
-        return message_id(0 if last is None else message_ordinal(last) + 1)
+    def delete(self, conversation_id: str, identifier: str) -> bool:
+        """Whether there was such a message to delete. The last id is free again, unless the conversation says not."""
+        return self._rows.delete(conversation_id, identifier)
 
-    def all(self, conversation_id: str) -> tuple[Message, ...]:
-        """The whole transcript, oldest first."""
-        return tuple(self._rows.scan(conversation_id))
+    def next_id(self, conversation_id: str) -> str:
+        """The id that the conversation's next message gets: one that no message, live, rewound or unreadable, has."""
+        last = next(self._rows.ids(conversation_id, reverse=True), None)
+        head = self._heads.get(conversation_id) or _Head()
+        return message_id(max(0 if last is None else message_ordinal(last) + 1, head.ordinals_used))
+
+    def all(self, conversation_id: str, *, after: str | None = None) -> tuple[Message, ...]:
+        """The live line, or what of it comes after the message `after`; oldest first."""
+        return tuple(self._scan(conversation_id, after=after))
 
     def last(self, conversation_id: str, count: int) -> tuple[Message, ...]:
-        """The newest `count` messages, oldest of them first."""
-        return tuple(reversed(self._rows.scan(conversation_id, reverse=True, limit=count)))
+        """The newest `count` messages of the live line, oldest of them first."""
+        return tuple(reversed(self._scan(conversation_id, reverse=True, limit=count)))
 
     def page(
         self,
@@ -69,23 +90,67 @@ class Messages:
         Without a cursor it starts at the transcript's end or beginning. A cursor is the id of a message;
         raises SchemaError for anything else.
         """
-        if cursor is not None:
-            _check_cursor(cursor)
+        bound = None if cursor is None else _checked_cursor(cursor)
         count = max(limit, 1)
         is_older = direction == "older"
-        found = self._rows.scan(
+        found = self._scan(
             conversation_id,
-            before=cursor if is_older else None,
-            after=None if is_older else cursor,
+            before=bound if is_older else None,
+            after=None if is_older else bound,
             reverse=is_older,
             limit=count + 1,
         )
         page = tuple(found[:count])
         return MessagePage(page, page[-1].message_id if len(found) > count else None)
 
+    def _scan(
+        self,
+        conversation_id: str,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+    ) -> list[Message]:
+        """Live messages between these ids, both exclusive."""
+        head = self._heads.get(conversation_id) or _Head()
+        pieces = list(_live_pieces(head.rewinds, _Piece(after, before)))
+        found: list[Message] = []
+        for piece in reversed(pieces) if reverse else pieces:
+            rest = None if limit is None else limit - len(found)
+            if rest == 0:
+                break
+            found += self._rows.scan(
+                conversation_id, after=piece.after, before=piece.before, reverse=reverse, limit=rest
+            )
+        return found
 
-def _check_cursor(cursor: str) -> None:
+
+class _Piece(NamedTuple):
+    """The ids between two, both exclusive; None is the end of the transcript."""
+
+    after: str | None
+    before: str | None
+
+
+def _live_pieces(rewinds: tuple[Rewind, ...], asked: _Piece) -> Iterator[_Piece]:
+    """What is asked for without what the rewinds cover, in order. A later rewind may cover an earlier one."""
+    start = asked.after
+    for rewind in sorted(rewinds, key=lambda each: each.first):
+        first, last = message_id(rewind.first), message_id(rewind.last)
+        if start is not None and start >= last:
+            continue
+        if asked.before is not None and first >= asked.before:
+            break
+        if start is None or start < first:
+            yield _Piece(start, first)
+        start = last
+    if asked.before is None or start is None or start < asked.before:
+        yield _Piece(start, asked.before)
+
+
+def _checked_cursor(cursor: str) -> str:
     try:
-        message_ordinal(cursor)
+        return message_id(message_ordinal(cursor))
     except ValueError as error:
         raise SchemaError("invalidCursor", "This cursor names no message. Leave it out to start anew.") from error

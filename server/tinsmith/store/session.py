@@ -1,6 +1,7 @@
 """Every repository over one transaction: what a closure works with."""
 
 from tinsmith.store.calls import Calls
+from tinsmith.store.codec import span_below
 from tinsmith.store.conversations import Conversations
 from tinsmith.store.leases import Leases
 from tinsmith.store.messages import Messages
@@ -9,7 +10,7 @@ from tinsmith.store.notes import Notes
 from tinsmith.store.overrides import Overrides
 from tinsmith.store.pending import Pending
 from tinsmith.store.queue import Queue
-from tinsmith.store.transaction import Transaction
+from tinsmith.store.transaction import CONVERSATION_KEYSPACES, Transaction
 from tinsmith.store.turns import Turns
 from tinsmith.store.usage import UsageRecords
 
@@ -45,6 +46,12 @@ class Session:
         self.leases = Leases(transaction)
         self.queue = Queue(transaction)
         self.pending = Pending(transaction)
+
+    def erase_contents(self, conversation_id: str) -> None:
+        """Delete everything that belongs to the conversation, readable or not, but for its own record and its lease."""
+        for keyspace in CONVERSATION_KEYSPACES:
+            for key, _ in list(self._transaction.scan(keyspace, span_below(conversation_id))):
+                self._transaction.delete(keyspace, key)
 
     @property
     def set_aside(self) -> tuple[str, ...]:

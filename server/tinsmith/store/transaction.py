@@ -14,9 +14,13 @@ KEYSPACES = (
     "usage",
     "config",
     "lease",
+    "lease_request",
     "queue",
     "pending",
 )
+
+CONVERSATION_KEYSPACES = ("message", "turn", "call", "conversation_note", "usage", "queue", "pending")
+"""Those whose keys begin with `<conversation>:`; they leave with their conversation."""
 
 
 @dataclass(frozen=True, slots=True)

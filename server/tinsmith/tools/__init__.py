@@ -58,12 +58,13 @@ def builtin_tools(
     fetcher: Fetcher | None = None,
     searcher: Searcher | None = None,
     sandbox: Callable[[], Any] | None = None,
+    ledger: Callable[[], Any] | None = None,
 ) -> tuple[ToolSpec, ...]:
     """The built-in tools in their fixed order. What they need to run is imported and made at the first call.
 
     `cache_dir` takes long command outputs; `secret_variables` gives the names of environment variables that hold our
     keys, `found_keys` keys from elsewhere; no edit or write may touch the `protected` directories. Without `fetcher`
-    and `searcher` there is no web; `sandbox` gives the one that commands run in.
+    and `searcher` there is no web; `sandbox` gives the one that commands run in, `ledger` the one of what was shown.
     """
 
     @cache
@@ -81,6 +82,7 @@ def builtin_tools(
             searcher or NoWeb(),
             sandbox and sandbox(),
             found_keys,
+            ledger and ledger(),
         )
 
     return tuple(

@@ -89,13 +89,14 @@ def open_ports(
     searcher: Searcher,
     sandbox: Sandbox | None = None,
     found_keys: Callable[[], tuple[str, ...]] = tuple,
+    ledger: Ledger | None = None,
 ) -> ToolPorts:
     """The ports of this process. Threads are started when first used."""
     output_folder = os.path.join(cache_dir, "output")
     return ToolPorts(
         documents=documents,
         snapshots=Snapshots(documents),
-        ledger=Ledger(),
+        ledger=ledger or Ledger(),
         listings=Listings(),
         runner=Runner(output_folder),
         sandbox=sandbox or Sandbox(os.path.join(cache_dir, "sandbox"), os.environ),

@@ -52,8 +52,9 @@ def wire_event(event: domain.Event, epoch: str) -> wire.WireEvent | None:
             return wire.ReasoningDelta(*turn, item_id, offset, text)
         case domain.OutputStreamed(call_id, offset, text):
             return wire.ToolOutput(*turn, call_id, call_id, offset, text)
-        case domain.ConversationChanged(state, title):
-            return wire.ConversationUpdated(*head, state, UNSET if title is None else title)
+        case domain.ConversationChanged(state, title, held_by, is_anew):
+            holder = wire.Holder(held_by) if isinstance(held_by, int) else held_by
+            return wire.ConversationUpdated(*head, state, UNSET if title is None else title, holder, is_anew)
         case domain.SettingsChanged(version):
             return wire.ConfigChanged(*head, version)
         case domain.Notice(severity, code, message):
@@ -249,7 +250,13 @@ def wire_conversation(conversation: Conversation, *, is_running: bool) -> wire.C
         conversation.model,
         "running" if is_running else "idle",
         conversation.is_archived,
+        conversation.parent,
     )
+
+
+def removed_turn(record: TurnRecord) -> wire.RemovedTurn:
+    """A turn that a rewind leaves out."""
+    return wire.RemovedTurn(record.turn_id, record.text, record.started_at, record.outcome or "")
 
 
 def wire_question(question: PermissionQuestion) -> wire.RequestPermissionParams:

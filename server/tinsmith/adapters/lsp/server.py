@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from typing import Any
 
-import msgspec
-
 from tinsmith.adapters.lsp import convert, wire
+from tinsmith.adapters.lsp.conversation_methods import ConversationMethods
 from tinsmith.adapters.lsp.documents import OpenDocuments
 from tinsmith.adapters.lsp.editor import Editor
 from tinsmith.adapters.lsp.log import PatientHandler
@@ -34,8 +33,6 @@ PARENT_POLL = 2.0
 """Seconds between looks at whether the editor's process still lives."""
 _ERROR = 1
 """`MessageType.Error` of LSP."""
-LAST_ITEMS = 50
-"""Items of a snapshot."""
 
 
 def run(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_out: int) -> int:
@@ -127,16 +124,27 @@ class Methods:
         self._subscribed: set[str] = set()
         _pace(runtime, transport, _capability(params) or wire.AgentCapability())
         runtime.journal.subscribe(self._forward)
+        conversations = self._conversations = ConversationMethods(runtime, self._path, self._subscribed.add)
         self.requests: dict[str, Request] = {
-            "agent/conversationNew": (wire.ConversationNewParams, self.conversation_new),
-            "agent/conversationList": (wire.ConversationListParams, self.conversation_list),
-            "agent/conversationLoad": (wire.ConversationLoadParams, self.conversation_load),
-            "agent/historyRead": (wire.HistoryReadParams, self.history_read),
+            "agent/conversationNew": (wire.ConversationNewParams, conversations.new),
+            "agent/conversationList": (wire.ConversationListParams, conversations.list),
+            "agent/conversationLoad": (wire.ConversationLoadParams, conversations.load),
+            "agent/conversationFork": (wire.ConversationForkParams, conversations.fork),
+            "agent/conversationRewind": (wire.ConversationRewindParams, conversations.rewind),
+            "agent/conversationUnrewind": (wire.ConversationParams, conversations.unrewind),
+            "agent/conversationUpdate": (wire.ConversationUpdateParams, conversations.update),
+            "agent/conversationClear": (wire.ConversationParams, conversations.clear),
+            "agent/conversationDelete": (wire.ConversationParams, conversations.delete),
+            "agent/conversationExport": (wire.ConversationExportParams, conversations.export),
+            "agent/conversationImport": (wire.ConversationImportParams, conversations.receive),
+            "agent/historyRead": (wire.HistoryReadParams, conversations.history_read),
             "agent/runTurn": (wire.RunTurnParams, self.run_turn),
             "agent/turnWait": (wire.TurnWaitParams, self.turn_wait),
             "agent/cancel": (wire.CancelParams, self.cancel),
             "agent/subscribe": (wire.SubscribeParams, self.subscribe),
             "agent/inspect": (wire.InspectParams, self.inspect),
+            "agent/inspectEdit": (wire.InspectEditParams, conversations.edit_message),
+            "agent/inspectDelete": (wire.InspectDeleteParams, conversations.delete_message),
             "agent/modelsList": (wire.ModelsListParams, self.models_list),
             "agent/configGet": (wire.ConfigGetParams, self.config_get),
             "agent/configSet": (wire.ConfigSetParams, self.config_set),
@@ -151,58 +159,6 @@ class Methods:
             "workspace/didChangeWorkspaceFolders": (dict[str, Any], lambda _: None),
             "initialized": (dict[str, Any], lambda _: None),
         }
-
-    async def conversation_new(self, params: wire.ConversationNewParams) -> Reply:
-        conversation = await self.runtime.conversations.new(
-            self._path(params.workspace), title=params.title, role=params.role, model=params.model
-        )
-        self._subscribed.add(conversation.conversation_id)
-        return Reply(wire.ConversationResult(convert.wire_conversation(conversation, is_running=False)))
-
-    async def conversation_list(self, params: wire.ConversationListParams) -> Reply:
-        page = self.runtime.conversations.list(
-            self._path(params.workspace) if params.workspace else None,
-            params.query,
-            is_archived=params.archived,
-            cursor=params.cursor,
-            limit=max(1, min(params.limit, 500)),
-        )
-        found = tuple(
-            convert.wire_conversation(each, is_running=self.runtime.turns.active(each.conversation_id) is not None)
-            for each in page.conversations
-        )
-        return Reply(wire.ConversationListResult(found, page.next_cursor or msgspec.UNSET))
-
-    async def conversation_load(self, params: wire.ConversationLoadParams) -> Reply:
-        identifier = params.conversation_id
-        holder = self.runtime.conversations.holder(identifier)
-        if holder is None:
-            await self.runtime.conversations.hold(identifier)
-        conversation = self.runtime.conversations.get(identifier)
-        self._subscribed.add(identifier)
-        snapshot = self._snapshot(identifier)
-        return Reply(
-            wire.ConversationLoadResult(
-                convert.wire_conversation(conversation, is_running=snapshot.active_turn is not None),
-                snapshot,
-                self.runtime.journal.epoch,
-                self.runtime.journal.seq(identifier),
-                wire.Holder(holder.pid) if holder else msgspec.UNSET,
-            )
-        )
-
-    async def history_read(self, params: wire.HistoryReadParams) -> Reply:
-        history = self.runtime.conversations.history(
-            params.conversation_id,
-            cursor=params.cursor,
-            limit=max(1, min(params.limit, 500)),
-            direction=params.direction,
-        )
-        is_older = params.direction == "older"
-        messages = tuple(reversed(history.messages)) if is_older else history.messages
-        items = convert.items_of(messages, history.calls)
-        ordered = tuple(reversed(items)) if is_older else tuple(items)
-        return Reply(wire.HistoryReadResult(ordered, history.next_cursor or msgspec.UNSET))
 
     async def run_turn(self, params: wire.RunTurnParams) -> Reply:
         accepted = await self.runtime.turns.accept(
@@ -238,12 +194,16 @@ class Methods:
         identifier, journal = params.conversation_id, self.runtime.journal
         self.runtime.conversations.get(identifier)
         self._subscribed.add(identifier)
+        self.runtime.windows.follow(identifier)
+        self.runtime.windows.tell(identifier)
         missed = journal.since(identifier, params.after_seq or 0) if params.epoch in {None, journal.epoch} else None
         seq = journal.seq(identifier)
         if params.after_seq is None:
             return Reply(wire.SubscribeResult(journal.epoch, seq))
         if missed is None:
-            return Reply(wire.SubscribeResult(journal.epoch, seq, resync=True, snapshot=self._snapshot(identifier)))
+            return Reply(
+                wire.SubscribeResult(journal.epoch, seq, resync=True, snapshot=self._conversations.snapshot(identifier))
+            )
         return Reply(wire.SubscribeResult(journal.epoch, seq), after=lambda: self._forward_all(missed))
 
     async def inspect(self, params: wire.InspectParams) -> Reply:
@@ -306,18 +266,6 @@ class Methods:
         message = convert.wire_event(event, self.runtime.journal.epoch)
         if message is not None:
             self._transport.send_body(_EVENT_HEAD + encode(message) + b"}")
-
-    def _snapshot(self, conversation_id: str) -> wire.Snapshot:
-        conversation = self.runtime.conversations.get(conversation_id)
-        history = self.runtime.conversations.history(conversation_id, cursor=None, limit=LAST_ITEMS, direction="older")
-        record = self.runtime.turns.active(conversation_id)
-        return wire.Snapshot(
-            wire.ActiveTurn(record.turn_id, record.text, record.started_at) if record else None,
-            tuple(convert.wire_question(each) for each in self.runtime.approvals.waiting(conversation_id)),
-            convert.wire_usage(conversation.usage),
-            wire.ContextUse(conversation.context_used, self.runtime.context_window(conversation)),
-            tuple(convert.items_of(tuple(reversed(history.messages)), history.calls)),
-        )
 
     def _config(self, path: str | None) -> wire.ConfigResult:
         settings = self.runtime.settings

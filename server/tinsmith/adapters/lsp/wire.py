@@ -221,6 +221,7 @@ class Conversation(Wire, frozen=True):
     model: str = ""
     state: str = "idle"
     archived: bool = False
+    parent: str = ""
 
 
 class ActiveTurn(Wire, frozen=True, omit_defaults=False):
@@ -454,13 +455,15 @@ class ConversationListResult(Wire, frozen=True, omit_defaults=False):
 
 
 class ConversationLoadParams(Wire, frozen=True):
-    conversation_id: str
+    conversation_id: str | None = None
+    take_over: bool | None = None
 
 
 class Holder(Wire, frozen=True):
     """The other process that runs a conversation."""
 
     pid: int
+    asked: bool = False
 
 
 class ConversationLoadResult(Wire, frozen=True, omit_defaults=False):
@@ -469,6 +472,56 @@ class ConversationLoadResult(Wire, frozen=True, omit_defaults=False):
     epoch: str
     seq: int
     held_by: Holder | UnsetType = UNSET
+
+
+class ConversationForkParams(Wire, frozen=True):
+    conversation_id: str
+    through_turn_id: str | None = None
+
+
+class ConversationRewindParams(Wire, frozen=True):
+    conversation_id: str
+    to_turn_id: str | None
+    dry_run: bool = False
+
+
+class RemovedTurn(Wire, frozen=True):
+    turn_id: str
+    text: str
+    started_at: int
+    outcome: str = ""
+
+
+class ConversationRewindResult(Wire, frozen=True, omit_defaults=False):
+    removed_turns: tuple[RemovedTurn, ...]
+
+
+class ConversationParams(Wire, frozen=True):
+    conversation_id: str
+
+
+class ConversationUpdateParams(Wire, frozen=True):
+    conversation_id: str
+    title: str | UnsetType | None = UNSET
+    archived: bool | None = None
+
+
+class Done(Wire, frozen=True):
+    """Nothing to say but that it is done."""
+
+
+class ConversationExportParams(Wire, frozen=True):
+    conversation_id: str
+    format: Literal["markdown", "jsonl"] = "markdown"
+
+
+class ConversationExportResult(Wire, frozen=True):
+    text: str
+
+
+class ConversationImportParams(Wire, frozen=True):
+    text: str
+    workspace: str | None = None
 
 
 class HistoryReadParams(Wire, frozen=True):
@@ -573,6 +626,25 @@ class SubscribeResult(Wire, frozen=True):
 class InspectParams(Wire, frozen=True):
     what: str
     conversation_id: str | None = None
+
+
+class InspectEditParams(Wire, frozen=True):
+    conversation_id: str
+    message_id: str
+    text: str
+
+
+class InspectDeleteParams(Wire, frozen=True):
+    conversation_id: str
+    message_id: str
+
+
+class EditResult(Wire, frozen=True, omit_defaults=False):
+    """What a change of the transcript left of its turn."""
+
+    turn_id: str
+    items: tuple[Item, ...]
+    removed: tuple[str, ...]
 
 
 class ConfigGetParams(Wire, frozen=True):
@@ -743,6 +815,8 @@ class UsageUpdated(TurnEvent, frozen=True, tag_field="type", tag="usageUpdated")
 class ConversationUpdated(AgentEvent, frozen=True, tag_field="type", tag="conversationUpdated"):
     state: str
     title: str | UnsetType = UNSET
+    held_by: Holder | UnsetType | None = UNSET
+    resync: bool = False
 
 
 class ConfigChanged(AgentEvent, frozen=True, tag_field="type", tag="configChanged"):
