@@ -95,6 +95,7 @@ def _question(request: TurnRequest, spec: ToolSpec, access: Access, call: CallRe
             PermissionOption(option_id, kind, scope, label, rule if scope in {"turn", "conversation"} else "")
             for option_id, kind, scope, label in OPTIONS
         ),
+        notes=access.notes,
     )
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from tinsmith.domain.change import Refreshed
 from tinsmith.domain.errors import PolicyError, ToolError
-from tinsmith.domain.policy import Access, CommandSubject
+from tinsmith.domain.policy import Access, CommandSubject, Grant
 from tinsmith.domain.tool import CallScope, ToolResult
 from tinsmith.proc.environment import child_environment
 from tinsmith.proc.supervise import Cancelled, Command, Exited, Finished, TimedOut
 from tinsmith.tools.arguments import BashArguments
-from tinsmith.tools.confine import notes_on, room_for
+from tinsmith.tools.confine import GRANTED, MEANING, described, notes_on, room_for
 from tinsmith.tools.floor import check_floor
 from tinsmith.tools.ports import ToolPorts
 from tinsmith.tools.study import study
@@ -35,23 +35,23 @@ async def preview(ports: ToolPorts, arguments: BashArguments, scope: CallScope) 
             f"{found.command_class}. Look another way, or report what should be run.",
         )
     state = await ports.snapshots.off_loop(ports.sandbox.state)
-    is_free = arguments.unsandboxed and state.kind != "none"
+    grant = arguments.grant if state.kind != "none" else None
+    if scope.role == "explorer" and grant:
+        raise PolicyError(
+            "toolDenied", "An explorer's commands stay in the sandbox. Leave grant out, or report what should be run."
+        )
     return Access(
         action="run",
-        title=_title(arguments.command, state.kind == "none", is_free),
-        subject=CommandSubject(
-            arguments.command,
-            place.path,
-            found.command_class,
-            "none, with network (the model asked to run without the sandbox)" if is_free else str(state),
-        ),
+        title=_title(arguments.command, grant, is_bare=state.kind == "none"),
+        subject=CommandSubject(arguments.command, place.path, found.command_class, described(state, grant)),
         target=arguments.command,
         command_class=found.command_class,
         is_outside=place.is_outside or found.is_outside,
         is_secret=found.is_secret,
-        is_unsandboxed=is_free,
+        grant=grant,
         parts=found.script.parts,
         rule_prefix=found.script.rule_prefix,
+        notes=(MEANING[grant],) if grant else (),
     )
 
 
@@ -60,7 +60,7 @@ async def run(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> T
     place = await _directory(ports, arguments, scope)
     unsaved = ports.documents.unsaved()
     environment = child_environment(os.environ, ports.secret_variables())
-    room = await room_for(ports, scope, place.path, environment, is_free=arguments.unsandboxed)
+    room = await room_for(ports, scope, place.path, environment, arguments.grant)
     command = Command(
         text=arguments.command,
         cwd=place.path,
@@ -84,12 +84,12 @@ async def run(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> T
     )
 
 
-def _title(command: str, is_bare: bool, is_free: bool) -> str:  # noqa: FBT001  both are read off the sandbox
+def _title(command: str, grant: Grant | None, *, is_bare: bool) -> str:
     """What the person reads of it, always: a command outside a sandbox never looks like one inside."""
     first, _, rest = command.strip().partition("\n")
     is_cut = bool(rest) or len(first) > _TITLE_CHARACTERS
-    without = " without the sandbox, with network:" if is_free else " without a sandbox:" if is_bare else ""
-    return f"Run{without} {first[:_TITLE_CHARACTERS]}{' …' if is_cut else ''}"
+    how = f" {GRANTED[grant]}:" if grant else " without a sandbox:" if is_bare else ""
+    return f"Run{how} {first[:_TITLE_CHARACTERS]}{' …' if is_cut else ''}"
 
 
 async def _directory(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> Place:

@@ -174,7 +174,7 @@ class Editor:
         by_label = {option.label: option.option_id for option in question.options}
         params = {
             "type": 3,
-            "message": f"Tinsmith asks: {question.title}\n\n{_shown(question.subject)}",
+            "message": "\n\n".join((f"Tinsmith asks: {question.title}", _shown(question.subject), *question.notes)),
             "actions": [{"title": label} for label in by_label],
         }
         try:

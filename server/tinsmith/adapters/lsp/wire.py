@@ -278,6 +278,7 @@ class RequestPermissionParams(Wire, frozen=True):
     title: str
     subject: CommandSubject | EditSubject | NetworkSubject | ToolSubject
     options: tuple[PermissionOption, ...]
+    notes: tuple[str, ...] = ()
 
 
 class RequestPermissionResult(Wire, frozen=True):
