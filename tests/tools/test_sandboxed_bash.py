@@ -1,5 +1,6 @@
 """bash in its sandbox, over the boundary: what it grants, what it says, and how a command gets out of it."""
 
+import re
 import shutil
 import socket
 from pathlib import Path
@@ -47,15 +48,23 @@ async def test_a_refusal_is_recognised_and_names_the_way_out(bench, command, wha
     await bench.call("bash", command="git init -q .")
     result = await bench.call("bash", command=command)
     grant = "network" if what == "network" else "unsandboxed"
-    assert f"note: the sandbox may have stopped this ({what}); " in result.content
-    assert f"call again with grant: {grant}, and the user is asked" in result.content
+    how = "with network" if what == "network" else "without the sandbox, with network"
+    assert f"note: the sandbox may have stopped this ({what})\n" in result.content
     assert not result.ok
+    assert result.denied.arguments == bench.decoded("bash", {"command": command, "grant": grant})
+    assert result.denied.title == f"Run again {how}: {command}"
+    assert re.fullmatch(
+        rf"It ended with exit \d+ after \d\.\d s, and the sandbox may have stopped it \({what}\)\. What it had done "
+        "until then stays, and running it again does it again\\.",
+        result.denied.account,
+    )
 
 
 async def test_an_ordinary_failure_blames_no_sandbox(bench):
     (bench.root / "script").write_text("echo hi\n")
     for command in ("false", "ls missing", "exit 3", "echo Permission denied", "nosuchprogram", "./script"):
-        assert "note:" not in (await bench.call("bash", command=command)).content
+        result = await bench.call("bash", command=command)
+        assert ("note:" in result.content, result.denied) == (False, None)
 
 
 async def test_out_of_the_sandbox_asks_in_its_own_words_and_says_so(bench):
@@ -87,7 +96,7 @@ async def test_the_network_alone_is_granted_in_its_own_words_and_says_so(bench):
 
 async def test_with_the_network_its_failures_are_no_sandbox_s(bench):
     result = await bench.call("bash", command="echo Could not resolve host; exit 6", grant="network")
-    assert result.content == "exit: 6\nCould not resolve host\n"
+    assert (result.content, result.denied) == ("exit: 6\nCould not resolve host\n", None)
 
 
 @pytest.mark.parametrize("grant", ["network", "unsandboxed"])

@@ -105,10 +105,7 @@ async def notes_on(ports: ToolPorts, room: Room, finished: Finished) -> tuple[st
     notes = [f"git would run what is there, so it was set aside as {path}" for path in moved]
     refusal = refusal_in(room, finished)
     if refusal:
-        notes.append(
-            f"the sandbox may have stopped this ({refusal.what}); if the command needs that, call again with grant: "
-            f"{refusal.grant}, and the user is asked to run it {GRANTED[refusal.grant]}"
-        )
+        notes.append(f"the sandbox may have stopped this ({refusal.what})")
     return tuple(notes)
 
 

@@ -46,6 +46,8 @@ class Editor:
     followed by a look at what came of it, because its `applied: true` proves nothing.
     """
 
+    is_there = True
+
     def __init__(self, transport: Transport, documents: OpenDocuments, capability: wire.AgentCapability | None) -> None:
         self._transport = transport
         self._documents = documents

@@ -698,7 +698,7 @@ class ToolUpdated(TurnEvent, frozen=True, tag_field="type", tag="toolUpdated"):
     """Upsert of a call.
 
     Its status only moves forward: pending, awaitingApproval, running, then one of completed, failed, declined,
-    cancelled.
+    cancelled. Once it may go back from running to awaitingApproval, to run again with what it lacked.
     """
 
     item_id: str
