@@ -10,6 +10,10 @@ from tests.conftest import MISSING
 from tests.tools.stage import Bench
 
 from tinsmith.domain.errors import PolicyError
+from tinsmith.proc.launch import Confinement
+from tinsmith.proc.output import Output
+from tinsmith.proc.supervise import Exited, Finished
+from tinsmith.tools.confine import Room, refusal_in
 
 if shutil.which("bwrap") is None:
     MISSING["tests of bash in its sandbox"] = "no bubblewrap here (apt-get install bubblewrap)"
@@ -65,6 +69,29 @@ async def test_an_ordinary_failure_blames_no_sandbox(bench):
     for command in ("false", "ls missing", "exit 3", "echo Permission denied", "nosuchprogram", "./script"):
         result = await bench.call("bash", command=command)
         assert ("note:" in result.content, result.denied) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "hidden", "what"),
+    [
+        ("cat: .env: Permission denied", 1, None, "a secret file or a file of somebody else"),
+        ("cat: .env: Permission denied", 1, ("/w/.env",), "a secret file or a file of somebody else"),
+        ("open /w/.env: permission denied", 1, ("/w/.env",), "a secret file or a file of somebody else"),
+        ("cat: /root/x: Permission denied", 1, ("/w/.env",), None),
+        ("cat: /root/x: Permission denied", 1, None, "a secret file or a file of somebody else"),
+        ("bash: ./x: Permission denied", 126, None, None),
+        ("git@x: Permission denied (publickey).", 128, (), "a key of the home"),
+        ("mkdir /x: read-only file system", 1, (), "a write outside the workspace or to git's own files"),
+        ("curl: (6) Could not resolve host: x", 126, (), "network"),
+        ("Could not resolve host\nmkdir: Read-only file system", 1, (), "network"),
+        ("connect: Connection refused", 1, None, None),
+    ],
+)
+def test_which_last_words_blame_the_sandbox(said, code, hidden, what):
+    """An ordinary user is denied much that no sandbox denies; root without capabilities and Landlock deny more."""
+    room = Room("bubblewrap", {}, Confinement(()), hidden=hidden)
+    found = refusal_in(room, Finished(Exited(code), Output(said, 1, len(said))))
+    assert (found and found.what) == what
 
 
 async def test_out_of_the_sandbox_asks_in_its_own_words_and_says_so(bench):

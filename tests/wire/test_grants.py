@@ -1,8 +1,12 @@
 """A command that its sandbox stopped, through the server: the card, both answers, a cancel, and nobody to ask."""
 
+import asyncio
+import json
+import os
 import re
 import shutil
 import socket
+import sys
 import tempfile
 from pathlib import Path
 
@@ -138,6 +142,38 @@ if HAS_BUBBLEWRAP:
         assert ended["result"].startswith("exit: 7\n")
         assert ended["result"].endswith("The user stopped it.\n")
         assert client.events("permissionResolved")[-1]["outcome"] == "cancelled"
+        assert (workspace / "ran").read_text() == "x\n"
+
+    async def test_killed_while_the_card_is_open_the_call_had_begun(connect, workspace, listener):
+        model = script(listener)
+        async with LoopbackServer(model) as provider:
+            client = await open_client(connect, provider, "full")
+            started = await client.ask("go")
+            await client.until(lambda message: message.get("method") == "agent/requestPermission")
+            await client.kill()
+            client = await open_client(connect, provider, "full")
+            await client.turn("go on", conversationId=started["conversationId"])
+        result = model.requests[-1].messages[2].content
+        assert result.startswith("Interrupted: this call had begun when the process ended")
+        assert (workspace / "ran").read_text() == "x\n"
+
+    async def test_with_nobody_to_ask_there_is_no_card(home, workspace, listener):
+        model = script(listener)
+        folders = {f"TINSMITH_{kind}_DIR": str(home / kind.lower()) for kind in ("DATA", "CONFIG", "CACHE")}
+        async with LoopbackServer(model) as provider:
+            options = ("--base-url", provider.base_url, "--model", "x", "--permission-mode", "full", "--json")
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "tinsmith", "run", *options, "go"),
+                stdout=asyncio.subprocess.PIPE,
+                cwd=workspace,
+                env={"PATH": os.environ["PATH"], "HOME": str(home), **folders},
+            )
+            output, _ = await process.communicate()
+        events = [json.loads(line) for line in output.splitlines()]
+        assert (process.returncode, events[-1]["outcome"]) == (0, "completed")
+        statuses = [event["status"] for event in events if event["type"] == "toolUpdated"]
+        assert statuses == ["pending", "running", "failed"]
+        assert "nobody is there to be asked" in model.requests[-1].messages[-1].content
         assert (workspace / "ran").read_text() == "x\n"
 
     async def test_an_editor_without_our_plug_in_is_asked_in_a_message(connect, workspace, listener):

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tinsmith.domain.policy import Grant
@@ -30,6 +31,7 @@ _NO_NETWORK = re.compile(
     r"ENETUNREACH|EAI_AGAIN|ENOTFOUND|Name or service not known|No address associated|UnknownHostException|dial tcp|"
     r"unable to access 'https?:|Failed to establish a new connection|failed to lookup address|dns error"
 )
+_UNREADABLE = "a secret file or a file of somebody else"
 _OTHER_REFUSALS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "a write outside the workspace or to git's own files",
@@ -37,7 +39,7 @@ _OTHER_REFUSALS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("replacing or moving git's own files", re.compile(r"(?i:device or resource busy)|EBUSY|\[Errno 16\]")),
     ("a key of the home", re.compile(r"Permission denied \(publickey|Host key verification failed")),
-    ("a secret file or a file of somebody else", re.compile(r"(?i:permission denied)|EACCES|\[Errno 13\]")),
+    (_UNREADABLE, re.compile(r"(?i:permission denied)|EACCES|\[Errno 13\]")),
     ("a system call", re.compile(r"(?i:operation not permitted)|EPERM|\[Errno 1\]|Function not implemented")),
 )
 """What is stopped, and how programs say so."""
@@ -46,13 +48,17 @@ _NOT_EXECUTABLE = 126
 
 
 class Room(NamedTuple):
-    """Where a command runs: `sandbox` as people and models read it. `absent` must not be there afterwards."""
+    """Where a command runs: `sandbox` as people and models read it. `absent` must not be there afterwards.
+
+    `hidden` is all that permission is denied for there and not elsewhere, None when that may be anything.
+    """
 
     sandbox: str
     environment: dict[str, str]
     confinement: Confinement | None = None
     absent: tuple[str, ...] = ()
     has_network: bool = False
+    hidden: tuple[str, ...] | None = None
 
 
 class Refusal(NamedTuple):
@@ -94,6 +100,7 @@ def _room(ports: ToolPorts, scope: CallScope, cwd: str, environment: dict[str, s
         ports.sandbox.confine(grants, cwd),
         found.absent,
         grants.has_network,
+        None if not has_own_tmp or os.geteuid() == 0 else found.hidden,
     )
 
 
@@ -118,5 +125,13 @@ def refusal_in(room: Room, finished: Finished) -> Refusal | None:
         return Refusal("network", "network")
     if finished.outcome.code == _NOT_EXECUTABLE:
         return None
-    what = next((what for what, pattern in _OTHER_REFUSALS if pattern.search(last_words)), "")
-    return Refusal(what, "unsandboxed") if what else None
+    for what, pattern in _OTHER_REFUSALS:
+        lines = [line for line in last_words.splitlines() if pattern.search(line)]
+        if lines and (what != _UNREADABLE or _names_one(lines, room.hidden)):
+            return Refusal(what, "unsandboxed")
+    return None
+
+
+def _names_one(lines: Sequence[str], paths: tuple[str, ...] | None) -> bool:
+    """Whether a line tells of one of these paths; an ordinary user is denied much that no sandbox denies."""
+    return paths is None or any(os.path.basename(path) in line for line in lines for path in paths)
