@@ -63,7 +63,9 @@ async def test_the_call_is_begun_once_and_ends_once():
         (CallStarted, "running", "again get"),
         (CallFinished, "completed", "again get"),
     ]
-    assert [body.is_marked for body in bodies if isinstance(body, CallStarted)] == [True, False]
+    marks = [(body.is_marked, body.call.begun_at) for body in bodies if isinstance(body, CallStarted)]
+    (ended,) = stage.store.read(lambda session: session.calls.all("c"))
+    assert marks == [(True, ended.begun_at)] * 2
     shown = [(body.offset, body.text) for body in bodies if isinstance(body, OutputStreamed)]
     assert shown == [(0, "with None"), (9, "\nagain get\n"), (20, "with network")]
 

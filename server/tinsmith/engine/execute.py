@@ -157,15 +157,15 @@ async def _run_again(
     run: _Run, progress: Progress, spec: ToolSpec, first: ToolResult, denial: Denial, scope: CallScope
 ) -> ToolResult:
     """With what it lacked, when a person allows that; the call's one begun mark holds for both runs."""
-    request, arguments = run.request, run.call.arguments
+    record, arguments = run.record("pending"), run.call.arguments
     try:
-        why_not = await why_not_again(request, progress, spec, denial, scope, run.record("pending"), arguments)
+        why_not = await why_not_again(run.request, progress, spec, denial, scope, record, arguments)
     except Cancelled:
         return kept(first, denial, "The user stopped it.", is_cancelled=True)
     if why_not:
         return kept(first, denial, why_not)
     run.first, run.title = first, denial.title
-    request.journal.publish(CallStarted(run.record("running"), arguments, is_marked=False))
+    await _begin(run, spec)
     scope.output(f"\n{denial.title}\n")
     with scope.cancel.scope(GRACE if spec.may_change else 0.0):
         return await spec.run(denial.arguments, scope)
@@ -215,8 +215,8 @@ def _scope(run: _Run, cancel: CancelToken) -> CallScope:
 
 
 async def _begin(run: _Run, spec: ToolSpec) -> None:
-    """Say that the call runs; durably, before it may change something."""
-    run.begun_at = now_ms()
+    """Say that the call runs; durably, before it may change something. Said again, it has begun when it first did."""
+    run.begun_at = run.begun_at or now_ms()
     started = CallStarted(run.record("running"), run.call.arguments, is_marked=spec.may_change)
     if spec.may_change:
         await run.request.journal.record(started)
