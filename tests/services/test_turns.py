@@ -336,6 +336,8 @@ class TestRules:
 class Nobody:
     """A person who never answers."""
 
+    is_there = True
+
     def __init__(self):
         self.questions: list[PermissionQuestion] = []
         self.withdrawn = 0

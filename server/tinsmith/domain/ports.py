@@ -76,6 +76,11 @@ class Inbox(Protocol):
 class Prompter(Protocol):
     """A person who can be asked."""
 
+    @property
+    def is_there(self) -> bool:
+        """Whether somebody may answer. Who asks all the same gets None."""
+        ...
+
     async def ask(self, question: PermissionQuestion) -> PermissionAnswer | None:
         """The answer, or None when nobody is there to give one. Cancelling the task withdraws the question."""
         ...
@@ -86,6 +91,11 @@ class Approvals(Protocol):
 
     def rules(self, conversation_id: str) -> tuple[Rule, ...]:
         """Every rule that may speak of a call in this conversation."""
+        ...
+
+    @property
+    def is_there(self) -> bool:
+        """As Prompter.is_there."""
         ...
 
     async def remember(self, conversation_id: str, rule: Rule) -> None:
@@ -246,6 +256,8 @@ class NoWeb:
 
 class NoPrompter:
     """The Prompter of a run without a person: every question goes unanswered."""
+
+    is_there = False
 
     async def ask(self, question: PermissionQuestion) -> PermissionAnswer | None:
         return None

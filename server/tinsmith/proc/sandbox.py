@@ -25,6 +25,8 @@ SWITCH = "TINSMITH_SANDBOX"
 """Environment variable: `off` runs commands without a sandbox, `landlock` leaves bubblewrap out."""
 _PROBE_SECONDS = 10
 _TEMPORARY_FOLDERS = 8
+_MOST_LINKS = 40
+"""Source: path_resolution(7)."""
 _WEAKER = "it shields neither .git nor secret files of the workspace, and gives no network, not even a local one"
 
 
@@ -65,7 +67,7 @@ class Sandbox:
             case "landlock":
                 from tinsmith.proc import landlock
 
-                program = filter_for(platform.machine(), has_namespaces=False) or b""
+                program = filter_for(platform.machine(), has_namespaces=False, has_network=grants.has_network) or b""
                 return Confinement(landlock.arguments(grants, program))
             case "none":
                 return None
@@ -132,8 +134,9 @@ class Sandbox:
         return f"not usable: {said or f'exit code {done.returncode}'}" if done.returncode else ""
 
     def _in_bubblewrap(self, grants: Grants, cwd: str) -> Confinement:
-        program = filter_for(platform.machine(), has_namespaces=True) or b""
-        return Confinement(bubblewrap.arguments(self._bubblewrap, grants, cwd, self._nothing), program)
+        program = filter_for(platform.machine(), has_namespaces=True, has_network=grants.has_network) or b""
+        resolver = links_of("/etc/resolv.conf") if grants.has_network else ()
+        return Confinement(bubblewrap.arguments(self._bubblewrap, grants, cwd, self._nothing, resolver), program)
 
     @functools.cached_property
     def _bubblewrap(self) -> str:
@@ -147,3 +150,13 @@ class Sandbox:
         if not os.path.exists(file):
             os.close(os.open(file, os.O_CREAT | os.O_CLOEXEC, 0o000))
         return file, folder
+
+
+def links_of(path: str) -> tuple[str, ...]:
+    """The places in /run that a path leads through, link by link, since a sandbox has a /run of its own."""
+    places: list[str] = []
+    while os.path.islink(path) and len(places) < _MOST_LINKS:
+        folder, name = os.path.split(os.path.join(os.path.dirname(path), os.readlink(path)))
+        path = os.path.join(os.path.realpath(folder), name)
+        places.append(path)
+    return tuple(place for place in places if place.startswith("/run/"))

@@ -33,6 +33,10 @@ class Approvals:
             self._rules[conversation_id] = self._lasting(conversation_id)
         return self._rules[conversation_id]
 
+    @property
+    def is_there(self) -> bool:
+        return self._prompter.is_there
+
     async def remember(self, conversation_id: str, rule: Rule) -> None:
         kept = (*self.rules(conversation_id), rule)
         self._rules[conversation_id] = kept

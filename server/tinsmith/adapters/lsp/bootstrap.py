@@ -10,7 +10,7 @@ import sys
 from typing import Any, TypeGuard
 
 VERSION = "0.1.0"
-SCHEMA_HASH = "c79b5fcd17a02a04"
+SCHEMA_HASH = "e5616119e1436a43"
 """The first 16 hex digits of SHA-256 over the generated schema; a test pins it to wire.py."""
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")

@@ -272,6 +272,7 @@ def wire_question(question: PermissionQuestion) -> wire.RequestPermissionParams:
             wire.PermissionOption(each.option_id, each.kind, each.scope, each.label, each.rule or None)
             for each in question.options
         ),
+        question.notes,
     )
 
 

@@ -279,6 +279,7 @@ class RequestPermissionParams(Wire, frozen=True):
     title: str
     subject: CommandSubject | EditSubject | NetworkSubject | ToolSubject
     options: tuple[PermissionOption, ...]
+    notes: tuple[str, ...] = ()
 
 
 class RequestPermissionResult(Wire, frozen=True):
@@ -769,7 +770,7 @@ class ToolUpdated(TurnEvent, frozen=True, tag_field="type", tag="toolUpdated"):
     """Upsert of a call.
 
     Its status only moves forward: pending, awaitingApproval, running, then one of completed, failed, declined,
-    cancelled.
+    cancelled. Once it may go back from running to awaitingApproval, to run again with what it lacked.
     """
 
     item_id: str
