@@ -83,9 +83,8 @@ def delete(session: Session, conversation_id: str, message_id: str) -> Edited:
 def _find(session: Session, conversation_id: str, message_id: str) -> tuple[Conversation, Message]:
     """The conversation and one of its live messages."""
     conversation = stored(session, conversation_id)
-    live = (each for each in session.messages.all(conversation_id) if each.message_id == message_id)
-    message = next(live, None)
-    if message is None:
+    message = session.messages.get(conversation_id, message_id)
+    if message is None or not session.messages.is_live(conversation_id, message_id):
         raise SchemaError("messageNotFound", f"There is no message {message_id!r} here. Inspect the messages again.")
     return conversation, message
 

@@ -14,6 +14,7 @@ from tinsmith.services.carrying import Spawn, carried_out
 from tinsmith.services.conversations import Conversations, stored, title_of
 from tinsmith.services.editing import Edited
 from tinsmith.services.journal import Journal
+from tinsmith.services.queue import Queue
 from tinsmith.services.reception import receive
 from tinsmith.services.settings import OffLoop
 from tinsmith.services.transfer import export
@@ -33,6 +34,7 @@ class Transcripts:
         journal: Journal,
         conversations: Conversations,
         turns: Turns,
+        queue: Queue,
         redact: Callable[[str], str],
         forget: Callable[[str], None],
         spawn: Spawn,
@@ -42,6 +44,7 @@ class Transcripts:
         self._journal = journal
         self._conversations = conversations
         self._turns = turns
+        self._queue = queue
         self._redact = redact
         self._forget = forget
         self._spawn = spawn
@@ -162,6 +165,7 @@ class Transcripts:
             was_held = self._conversations.holds(conversation_id)
             await self._conversations.hold(conversation_id)
             try:
+                await self._queue.settle(conversation_id)  # what a dead turn was told and did not take belongs to it
                 return await work()
             finally:
                 if not was_held and self._conversations.holds(conversation_id):

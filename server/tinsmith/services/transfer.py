@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tinsmith.domain.conversation import Conversation
-from tinsmith.domain.message import AssistantMessage, Message
+from tinsmith.domain.message import AssistantMessage, Message, UserMessage
 from tinsmith.domain.turn import CallRecord, TurnRecord
 from tinsmith.engine.repair import valid_history
 from tinsmith.services.conversations import stored
@@ -89,7 +89,8 @@ def _lines(
         if name is None:
             name = names[message.turn_id] = f"t{len(names) + 1}"
             yield TurnLine(_turn(session, conversation.conversation_id, message.turn_id, name))
-        yield MessageLine(replace(message, message_id="", turn_id=name))
+        bare = replace(message, entry_id="") if isinstance(message, UserMessage) else message
+        yield MessageLine(replace(bare, message_id="", turn_id=name))
         for call in message.calls if isinstance(message, AssistantMessage) else ():
             record = calls.get(call.call_id)
             if record is not None:

@@ -56,12 +56,23 @@ class Messages:
     def append(self, conversation_id: str, message: SomeMessage) -> SomeMessage:
         """Store the message as the conversation's last one, under the next id. Returns it as it is stored."""
         numbered = msgspec.structs.replace(message, message_id=self.next_id(conversation_id))
-        self._rows.put(numbered, conversation_id, numbered.message_id)
+        self.put(conversation_id, numbered)
         return numbered
 
     def delete(self, conversation_id: str, identifier: str) -> bool:
         """Whether there was such a message to delete. The last id is free again, unless the conversation says not."""
         return self._rows.delete(conversation_id, identifier)
+
+    def clear(self, conversation_id: str) -> None:
+        """Delete every message of the conversation, live, rewound or unreadable."""
+        for identifier in list(self._rows.ids(conversation_id)):
+            self.delete(conversation_id, identifier)
+
+    def is_live(self, conversation_id: str, identifier: str) -> bool:
+        """Whether no rewind covers the message, if there is one of this id."""
+        ordinal = message_ordinal(identifier)
+        head = self._heads.get(conversation_id) or _Head()
+        return not any(rewind.first <= ordinal <= rewind.last for rewind in head.rewinds)
 
     def next_id(self, conversation_id: str) -> str:
         """The id that the conversation's next message gets: one that no message, live, rewound or unreadable, has."""

@@ -49,6 +49,7 @@ class Session:
 
     def erase_contents(self, conversation_id: str) -> None:
         """Delete everything that belongs to the conversation, readable or not, but for its own record and its lease."""
+        self.messages.clear(conversation_id)
         for keyspace in CONVERSATION_KEYSPACES:
             for key, _ in list(self._transaction.scan(keyspace, span_below(conversation_id))):
                 self._transaction.delete(keyspace, key)

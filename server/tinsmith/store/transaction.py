@@ -14,13 +14,13 @@ KEYSPACES = (
     "usage",
     "config",
     "lease",
-    "lease_request",
     "queue",
     "pending",
+    "lease_request",
 )
 
-CONVERSATION_KEYSPACES = ("message", "turn", "call", "conversation_note", "usage", "queue", "pending")
-"""Those whose keys begin with `<conversation>:`; they leave with their conversation."""
+CONVERSATION_KEYSPACES = ("turn", "call", "conversation_note", "usage", "queue", "pending")
+"""Those whose keys begin with `<conversation>:`; they leave with their conversation, and so do its messages."""
 
 
 @dataclass(frozen=True, slots=True)
