@@ -1,5 +1,6 @@
 """Every repository over one transaction: what a closure works with."""
 
+from tinsmith.store.blobs import Blobs
 from tinsmith.store.calls import Calls
 from tinsmith.store.conversations import Conversations
 from tinsmith.store.leases import Leases
@@ -17,6 +18,7 @@ class Session:
 
     __slots__ = (
         "_transaction",
+        "blobs",
         "calls",
         "conversations",
         "leases",
@@ -39,6 +41,7 @@ class Session:
         self.overrides = Overrides(transaction)
         self.meta = Meta(transaction)
         self.leases = Leases(transaction)
+        self.blobs = Blobs(transaction)
 
     @property
     def set_aside(self) -> tuple[str, ...]:

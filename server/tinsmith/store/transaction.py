@@ -14,6 +14,7 @@ KEYSPACES = (
     "usage",
     "config",
     "lease",
+    "blob",
 )
 
 
