@@ -23,6 +23,7 @@ from tinsmith.domain.turn import TurnRecord
 from tinsmith.services.active import ActiveTurn, Inbox
 from tinsmith.services.approvals import Approvals
 from tinsmith.services.conversations import ConversationHeldError, Conversations, title_of
+from tinsmith.services.images import GivenImage, Images
 from tinsmith.services.journal import Journal
 from tinsmith.services.models import Models
 from tinsmith.services.prompts import Scope, system_prompt
@@ -52,18 +53,13 @@ class TurnStart(msgspec.Struct, frozen=True):
     """What somebody asks for. Empty strings mean: not said. `workspace` is an absolute path."""
 
     workspace: str
-    parts: tuple[Part, ...]
+    parts: tuple[Part | GivenImage, ...]
     conversation_id: str = ""
     turn_id: str = ""
     mode: Mode = "start"
     role: str = ""
     model: str = ""
     overrides: dict[str, Any] = {}
-
-    @property
-    def text(self) -> str:
-        """What the person typed, without the parts about the moment."""
-        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart) and not part.label)
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -86,6 +82,7 @@ class Turns:
         settings: SettingsService,
         models: Models,
         approvals: Approvals,
+        images: Images,
         llm: Model,
         tools: tuple[ToolSpec, ...],
         locate: Locate,
@@ -98,6 +95,7 @@ class Turns:
         self._settings = settings
         self._models = models
         self._approvals = approvals
+        self._images = images
         self._llm = llm
         self._tools = tools
         self._locate = locate
@@ -123,12 +121,11 @@ class Turns:
             if start.turn_id in self._answers:
                 return self._answers[start.turn_id]
             conversation_id = start.conversation_id or self._conversations.free(start.workspace) or ""
-            running = self._active.get(conversation_id)
-            if running is not None and running.is_ending:
-                await running.ended.wait()
-                running = None
-            if running is not None:
-                return self._steer(running, start)
+            while (running := await self._joinable(conversation_id)) is not None:
+                _check_steering(running, start)
+                parts = await self._images.take_in(start.parts, running.request.root)
+                if not running.is_ending:  # by now, after a look at the images
+                    return self._steer(running, parts)
             if start.mode == "steer":
                 raise SchemaError("noActiveTurn", "No turn runs here, so there is nothing to steer. Start one.")
             return await self._start(conversation_id, start)
@@ -208,15 +205,17 @@ class Turns:
         history = self._conversations.transcript(conversation_id)
         return self._freeze(conversation, TurnStart(conversation.workspace, ()), settings, scope, history, Inbox())
 
-    def _steer(self, running: ActiveTurn, start: TurnStart) -> Accepted:
-        if start.mode == "start":
-            raise SchemaError(
-                "busy",
-                "A turn runs in this conversation. Steer it, or wait for its end.",
-                data={"turnId": running.record.turn_id},
-            )
+    async def _joinable(self, conversation_id: str) -> ActiveTurn | None:
+        """The turn that runs in the conversation, None once it has ended; one that is about to is waited for."""
+        running = self._active.get(conversation_id)
+        if running is None or not running.is_ending:
+            return running
+        await running.ended.wait()
+        return None
+
+    def _steer(self, running: ActiveTurn, parts: tuple[Part, ...]) -> Accepted:
         turn_id = running.record.turn_id
-        running.inbox.put(UserMessage("", turn_id, start.parts, now_ms(), is_steering=True))
+        running.inbox.put(UserMessage("", turn_id, parts, now_ms(), is_steering=True))
         conversation_id = running.record.conversation_id
         return Accepted(conversation_id, turn_id, "steered", self._journal.seq(conversation_id))
 
@@ -228,10 +227,11 @@ class Turns:
         choice = self._models.choose(settings, role, start.model or (known.model if known else ""))
         await self._models.learn_first(settings.llm_config, choice.model)
         scope = await self._locate(known.workspace if known else start.workspace, settings.index_file)
+        parts = await self._images.take_in(start.parts, scope.root or scope.cwd)
         if self._is_closed:
             raise ProtocolError("shutdown", "The server is shutting down. Start it again and send the message again.")
         start = msgspec.structs.replace(start, role=role, turn_id=start.turn_id or new_id("t"))
-        outcome = await _carried_out(self._spawn(self._store(conversation_id, start, settings, scope), "accept"))
+        outcome = await _carried_out(self._spawn(self._store(conversation_id, start, parts, settings, scope), "accept"))
         if outcome is None:
             raise InternalError("internal", "The turn could not be accepted; the log says why. Send it again.")
         if isinstance(outcome, AgentError):
@@ -239,14 +239,14 @@ class Turns:
         return outcome
 
     async def _store(
-        self, conversation_id: str, start: TurnStart, settings: Settings, scope: Scope
+        self, conversation_id: str, start: TurnStart, parts: tuple[Part, ...], settings: Settings, scope: Scope
     ) -> Accepted | AgentError:
         """Make the turn exist. Not to be interrupted: from its first write on, a turn has exactly one end."""
         try:
             conversation = await self._open(conversation_id, start.workspace)
             conversation_id = conversation.conversation_id
             if self._conversations.turn(conversation_id, start.turn_id) is None:
-                await self._register(conversation, start, settings, scope)
+                await self._register(conversation, start, parts, settings, scope)
         except AgentError as refusal:
             return refusal
         accepted = Accepted(conversation_id, start.turn_id, "started", self._journal.seq(conversation_id))
@@ -258,11 +258,13 @@ class Turns:
             return await self._conversations.new(workspace)
         return await self._conversations.hold(conversation_id)
 
-    async def _register(self, conversation: Conversation, start: TurnStart, settings: Settings, scope: Scope) -> None:
+    async def _register(
+        self, conversation: Conversation, start: TurnStart, parts: tuple[Part, ...], settings: Settings, scope: Scope
+    ) -> None:
         """From here on the turn can be found and cancelled; it is gone again when it cannot be stored."""
         identifier = conversation.conversation_id
         opening = UserMessage(
-            self._conversations.next_message_id(identifier), start.turn_id, start.parts, created_at=now_ms()
+            self._conversations.next_message_id(identifier), start.turn_id, parts, created_at=now_ms()
         )
         history = (*self._conversations.transcript(identifier), opening)
         inbox = Inbox()
@@ -270,13 +272,13 @@ class Turns:
         record = TurnRecord(
             start.turn_id,
             identifier,
-            start.text,
+            opening.text,
             start.role,
             request.model.model,
             opening.created_at,
             instance=self._instance,
         )
-        started = TurnStarted(record, opening, "" if conversation.title else title_of(start.text))
+        started = TurnStarted(record, opening, "" if conversation.title else title_of(opening.text))
         active = self._active[identifier] = ActiveTurn(request, started, inbox, self._journal, self._conversations)
         if start.turn_id in self._cancelled_early:
             del self._cancelled_early[start.turn_id]
@@ -367,6 +369,16 @@ async def _carried_out(work: "asyncio.Task[Done]") -> Done:
     return work.result()
 
 
+def _check_steering(running: ActiveTurn, start: TurnStart) -> None:
+    """Raises SchemaError for a message that is to start a turn of its own."""
+    if start.mode == "start":
+        raise SchemaError(
+            "busy",
+            "A turn runs in this conversation. Steer it, or wait for its end.",
+            data={"turnId": running.record.turn_id},
+        )
+
+
 def _checked(start: TurnStart, redact: Callable[[str], str]) -> TurnStart:
     """The start without secrets and halves of surrogate pairs, so that what is stored, sent and shown is the same.
 
@@ -374,7 +386,7 @@ def _checked(start: TurnStart, redact: Callable[[str], str]) -> TurnStart:
     """
     if start.turn_id and not is_valid_id(start.turn_id):
         raise SchemaError("invalidParams", "turnId must match [A-Za-z0-9_-]{1,64}.", data={"path": "turnId"})
-    if not any(isinstance(part, TextPart) and part.text.strip() for part in start.parts):
+    if not any(not isinstance(part, TextPart) or part.text.strip() for part in start.parts):
         raise SchemaError("invalidParams", "Say something: text or input must not be empty.", data={"path": "text"})
     parts = tuple(
         msgspec.structs.replace(part, text=redact(clean_text(part.text))) if isinstance(part, TextPart) else part
