@@ -25,6 +25,7 @@ from tinsmith.services.approvals import Approvals
 from tinsmith.services.conversations import Conversations
 from tinsmith.services.first_run import ask_once
 from tinsmith.services.holding import own_lease
+from tinsmith.services.images import Images
 from tinsmith.services.journal import Journal
 from tinsmith.services.keys import Keys, api_key, secret_variables, without_secrets
 from tinsmith.services.models import Models
@@ -63,6 +64,7 @@ class Runtime:
         off_loop: OffLoop,
         http: HttpClient,
         keys: Keys,
+        images: Images,
         llm: Model,
         settings: SettingsService,
         journal: Journal,
@@ -112,6 +114,7 @@ class Runtime:
             settings=settings,
             models=self.models,
             approvals=self.approvals,
+            images=images,
             llm=llm,
             tools=self._tools,
             locate=self._locate,
@@ -254,6 +257,7 @@ async def open_runtime(
     store = storage or await off_loop(lambda: Store.open(directories.store))
     http = HttpClient()
     keys = Keys(off_loop)
+    images = Images(store, off_loop)
     failure: AgentError | None = None
     try:
         journal = Journal(store, epoch or new_id("s"))
@@ -268,7 +272,8 @@ async def open_runtime(
                 off_loop=off_loop,
                 http=http,
                 keys=keys,
-                llm=llm or Provider(http, keys.credentials, lambda: new_id("k")),
+                images=images,
+                llm=llm or Provider(http, keys.credentials, lambda: new_id("k"), images.load),
                 settings=settings,
                 journal=journal,
                 directories=directories,

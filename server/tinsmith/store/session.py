@@ -1,5 +1,6 @@
 """Every repository over one transaction: what a closure works with."""
 
+from tinsmith.store.blobs import Blobs
 from tinsmith.store.calls import Calls
 from tinsmith.store.codec import span_below
 from tinsmith.store.conversations import Conversations
@@ -20,6 +21,7 @@ class Session:
 
     __slots__ = (
         "_transaction",
+        "blobs",
         "calls",
         "conversations",
         "leases",
@@ -44,6 +46,7 @@ class Session:
         self.overrides = Overrides(transaction)
         self.meta = Meta(transaction)
         self.leases = Leases(transaction)
+        self.blobs = Blobs(transaction)
         self.queue = Queue(transaction)
         self.pending = Pending(transaction)
 

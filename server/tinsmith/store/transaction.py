@@ -17,6 +17,7 @@ KEYSPACES = (
     "queue",
     "pending",
     "lease_request",
+    "blob",
 )
 
 CONVERSATION_KEYSPACES = ("turn", "call", "conversation_note", "usage", "queue", "pending")

@@ -20,6 +20,7 @@ from tinsmith.llm.catalog import CatalogEntry
 from tinsmith.llm.endpoint import shown
 from tinsmith.llm.families import known_window
 from tinsmith.services.first_run import Way
+from tinsmith.services.images import GivenImage
 from tinsmith.services.offer import Offer
 from tinsmith.workspace.paths import path_of_uri, uri_of_path
 
@@ -66,7 +67,8 @@ def wire_event(event: domain.Event, epoch: str) -> wire.WireEvent | None:
 def _turn_event(turn: Head, body: domain.Body) -> wire.WireEvent | None:
     match body:
         case domain.TurnStarted(record, message):
-            return wire.TurnStarted(*turn, message.message_id, record.text, record.model, record.role)
+            images = _images(message)
+            return wire.TurnStarted(*turn, message.message_id, record.text, record.model, record.role, images)
         case domain.RequestStarted():
             return wire.ActivityUpdated(*turn, "thinking")
         case domain.TurnCancelRequested():
@@ -176,7 +178,12 @@ def items_of(messages: Sequence[Message], calls: dict[str, CallRecord]) -> list[
 
 
 def _user_item(message: UserMessage) -> wire.UserItem:
-    return wire.UserItem(message.message_id, message.turn_id, message.text, message.created_at, message.is_steering)
+    shown = (message.text, message.created_at, message.is_steering, _images(message))
+    return wire.UserItem(message.message_id, message.turn_id, *shown)
+
+
+def _images(message: UserMessage) -> tuple[wire.Image, ...]:
+    return tuple(wire.Image(*msgspec.structs.astuple(image)) for image in message.images)
 
 
 def _assistant_item(message: AssistantMessage) -> wire.AssistantItem:
@@ -308,10 +315,10 @@ def _diagnostic(item: wire.Diagnostic) -> Diagnostic:
     )
 
 
-def parts_of(params: wire.RunTurnParams) -> tuple[Part, ...]:
+def parts_of(params: wire.RunTurnParams) -> tuple[Part | GivenImage, ...]:
     """The message's parts: what was typed, what was attached, and the facts of the moment behind it."""
-    parts: list[Part] = [TextPart(params.text)] if params.text else []
-    for each in params.input:
+    parts: list[Part | GivenImage] = [TextPart(params.text)] if params.text else []
+    for place, each in enumerate(params.input):
         match each:
             case wire.TextInput(text):
                 parts.append(TextPart(text))
@@ -321,6 +328,8 @@ def parts_of(params: wire.RunTurnParams) -> tuple[Part, ...]:
                 parts.append(TextPart(f"[selected in {_place(uri, span)}]\n{text}", label="selection"))
             case wire.ResourceInput(uri, text):
                 parts.append(TextPart(f"[attached: {uri}]\n{text}", label="resource"))
+            case wire.ImageInput(data, uri):
+                parts.append(GivenImage(f"input[{place}]", data, uri))
     moment = _moment(params.context)
     if moment:
         parts.append(TextPart(moment, label="moment"))

@@ -169,6 +169,16 @@ class FileDiff(Wire, frozen=True, omit_defaults=False):
     after_hash: str
 
 
+class Image(Wire, frozen=True, omit_defaults=False):
+    """An image of a message: SHA-256 of its bytes, how many they are, pixels."""
+
+    hash: str
+    mime_type: str
+    size: int
+    width: int
+    height: int
+
+
 class UserItem(Wire, frozen=True, tag_field="kind", tag="user"):
     """What a person said."""
 
@@ -177,6 +187,7 @@ class UserItem(Wire, frozen=True, tag_field="kind", tag="user"):
     text: str
     ts: int
     steering: bool = False
+    images: tuple[Image, ...] = ()
 
 
 class AssistantItem(Wire, frozen=True, tag_field="kind", tag="assistant"):
@@ -559,7 +570,15 @@ class ResourceInput(Wire, frozen=True, tag_field="type", tag="resource"):
     text: str
 
 
-InputPart = TextInput | MentionInput | SelectionInput | ResourceInput
+class ImageInput(Wire, frozen=True, tag_field="type", tag="image"):
+    """Either `data`, in base64, or a `file:` URI. What kind it is, the bytes say."""
+
+    data: str | None = None
+    uri: str | None = None
+    mime_type: str | None = None
+
+
+InputPart = TextInput | MentionInput | SelectionInput | ResourceInput | ImageInput
 
 
 class OpenDocument(Wire, frozen=True):
@@ -748,6 +767,7 @@ class TurnStarted(TurnEvent, frozen=True, tag_field="type", tag="turnStarted"):
     text: str
     model: str
     role: str
+    images: tuple[Image, ...] = ()
 
 
 class TextDelta(TurnEvent, frozen=True, tag_field="type", tag="textDelta", omit_defaults=False):
