@@ -27,7 +27,8 @@ async def run_all(world: str, commands: list[str], timeout: float, *, has_networ
     results = []
     for text in commands:
         found = protected.find(workspace)
-        tmp = sandbox.temporary_folder("c1")
+        with sandbox.temporary_folder("c1") as tmp:
+            pass
         grants = Grants(workspace, sandbox.caches, tmp, found.pinned, found.frozen, found.hidden, has_network)
         environment = sandbox_environment(
             child_environment(os.environ), sandbox.caches, "/tmp" if state.kind == "bubblewrap" else tmp

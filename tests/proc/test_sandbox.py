@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -417,8 +419,8 @@ class Shell:
 
     def confine(self, workspace: str):
         self.sandbox.state()
-        grants = Grants(workspace, self.sandbox.caches, self.sandbox.temporary_folder("c"))
-        return self.sandbox.confine(grants, str(self.made.workspace))
+        with self.sandbox.temporary_folder("c") as tmp:
+            return self.sandbox.confine(Grants(workspace, self.sandbox.caches, tmp), str(self.made.workspace))
 
     async def run(self, text: str, timeout: float = 20):
         workspace = str(self.made.workspace)
@@ -567,6 +569,35 @@ def test_a_bubblewrap_that_is_not_roots_own_is_not_used(tmp_path):
 def test_old_temporary_folders_go(tmp_path):
     sandbox = Sandbox(str(tmp_path), {})
     for number in range(20):
-        Path(sandbox.temporary_folder(f"c{number}"), "file").write_text("x")
+        with sandbox.temporary_folder(f"c{number}") as folder:
+            Path(folder, "file").write_text("x")
     assert len(list((tmp_path / "tmp").iterdir())) == 8
-    assert Path(sandbox.temporary_folder("c19"), "file").exists()
+    with sandbox.temporary_folder("c19") as folder:
+        assert Path(folder, "file").exists()
+
+
+def test_a_temporary_folder_stays_while_a_command_of_another_process_may_be_in_it(tmp_path):
+    sandboxes = [Sandbox(str(tmp_path), {}) for _ in range(2)]
+    with ExitStack() as kept:
+        used = [Path(kept.enter_context(sandboxes[0].temporary_folder(f"used{number}"))) for number in range(12)]
+        for folder in used:
+            os.utime(folder, (0, 0))
+        for number in range(12):
+            with sandboxes[1].temporary_folder(f"c{number}"):
+                pass
+        assert all(folder.is_dir() for folder in used)
+    with sandboxes[1].temporary_folder("last"):
+        assert len(list((tmp_path / "tmp").iterdir())) == 8
+
+
+def test_many_take_and_tidy_temporary_folders_at_once(tmp_path):
+    def work(worker: int) -> None:
+        sandbox = Sandbox(str(tmp_path), {})
+        for number in range(60):
+            with sandbox.temporary_folder(f"c{worker}_{number}") as folder:
+                file = Path(folder, "file")
+                file.write_text("x")
+                assert file.read_text() == "x"
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(work, range(8))) == [None] * 8

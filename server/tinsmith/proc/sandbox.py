@@ -11,13 +11,15 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from tinsmith.proc import bubblewrap
 from tinsmith.proc.bubblewrap import Grants
 from tinsmith.proc.launch import Confinement, confined
+from tinsmith.proc.occupation import occupied, remove_oldest
 from tinsmith.proc.seccomp import filter_for
 
 SandboxKind = Literal["bubblewrap", "landlock", "none"]
@@ -72,16 +74,16 @@ class Sandbox:
             case "none":
                 return None
 
-    def temporary_folder(self, name: str) -> str:
-        """The folder that is /tmp for one conversation. Only the newest few stay."""
+    @contextmanager
+    def temporary_folder(self, name: str) -> Generator[str]:
+        """The folder that is /tmp for one conversation, during the block. Afterwards only the newest few stay."""
         parent = os.path.join(self._folder, "tmp")
         folder = os.path.join(parent, name)
-        if not os.path.isdir(folder):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            others = [entry.path for entry in os.scandir(parent) if entry.path != folder]
-            for old in sorted(others, key=os.path.getmtime)[: 1 - _TEMPORARY_FOLDERS]:
-                shutil.rmtree(old, ignore_errors=True)
-        return folder
+        is_new = not os.path.isdir(folder)
+        with occupied(folder):
+            if is_new:
+                remove_oldest(parent, _TEMPORARY_FOLDERS)
+            yield folder
 
     @functools.cached_property
     def _folder(self) -> str:
@@ -116,10 +118,11 @@ class Sandbox:
             return "installed to run as root (setuid), which is not used"
         if facts.st_uid != 0:
             return f"not root's own ({self._bubblewrap}), so anybody could have put it there"
-        grants = Grants(self.caches, self.caches, self.temporary_folder("probe"), hidden=(self.caches,))
-        confinement = self._in_bubblewrap(grants, "/")
         try:
-            with confined(("true",), confinement) as (arguments, passed):
+            with ExitStack() as kept:
+                tmp = kept.enter_context(self.temporary_folder("probe"))
+                grants = Grants(self.caches, self.caches, tmp, hidden=(self.caches,))
+                arguments, passed = kept.enter_context(confined(("true",), self._in_bubblewrap(grants, "/")))
                 done = subprocess.run(
                     arguments,
                     pass_fds=passed,

@@ -63,18 +63,18 @@ async def run(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> T
     place = await _directory(ports, arguments, scope)
     unsaved = ports.documents.unsaved()
     environment = child_environment(os.environ, ports.secret_variables())
-    room = await room_for(ports, scope, place.path, environment, arguments.grant)
-    command = Command(
-        text=arguments.command,
-        cwd=place.path,
-        environment=room.environment,
-        timeout=arguments.timeout_s,
-        confinement=room.confinement,
-    )
-    began = time.monotonic()
-    finished = await ports.runner.run(command, cancel=scope.cancel, show=scope.output, secrets=ports.secrets)
-    seconds = time.monotonic() - began
-    notes = _noted(await notes_on(ports, room, finished)) + _process_notes(finished)
+    async with room_for(ports, scope, place.path, environment, arguments.grant) as room:
+        command = Command(
+            text=arguments.command,
+            cwd=place.path,
+            environment=room.environment,
+            timeout=arguments.timeout_s,
+            confinement=room.confinement,
+        )
+        began = time.monotonic()
+        finished = await ports.runner.run(command, cancel=scope.cancel, show=scope.output, secrets=ports.secrets)
+        seconds = time.monotonic() - began
+        notes = _noted(await notes_on(ports, room, finished)) + _process_notes(finished)
     refreshed = await ports.snapshots.refresh()
     notes = _document_notes(unsaved, refreshed, scope.root) + notes
     outcome = finished.outcome

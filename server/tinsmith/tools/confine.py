@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from typing import NamedTuple
 
 from tinsmith.domain.policy import Grant
@@ -75,20 +76,29 @@ def described(state: SandboxState, grant: Grant | None) -> str:
     return f"{state}, with network" if grant == "network" else "none, with network"
 
 
+@asynccontextmanager
 async def room_for(
     ports: ToolPorts, scope: CallScope, cwd: str, environment: dict[str, str], grant: Grant | None
+) -> AsyncGenerator[Room]:
+    """What the command runs in, with what it was granted; there for as long as the block."""
+    with ExitStack() as kept:
+        yield await ports.snapshots.off_loop(_room, kept, ports, scope, cwd, environment, grant)
+
+
+def _room(
+    kept: ExitStack,
+    ports: ToolPorts,
+    scope: CallScope,
+    cwd: str,
+    environment: dict[str, str],
+    grant: Grant | None,
 ) -> Room:
-    """Make ready what the command runs in, with what it was granted."""
-    return await ports.snapshots.off_loop(_room, ports, scope, cwd, environment, grant)
-
-
-def _room(ports: ToolPorts, scope: CallScope, cwd: str, environment: dict[str, str], grant: Grant | None) -> Room:
     state = ports.sandbox.state()
     shown = described(state, grant)
     if state.kind == "none" or grant == "unsandboxed":
         return Room(shown, environment)
     root = os.path.realpath(scope.root)
-    tmp = ports.sandbox.temporary_folder(scope.conversation_id)
+    tmp = kept.enter_context(ports.sandbox.temporary_folder(scope.conversation_id))
     found = ports.protected_paths.find(root)
     grants = Grants(
         root, ports.sandbox.caches, tmp, found.pinned, found.frozen, found.hidden, has_network=grant == "network"
