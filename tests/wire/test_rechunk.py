@@ -229,7 +229,8 @@ async def check_all(client: Client, folder: Path) -> None:
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one(number, *pair)) for number, pair in enumerate(pairs)]
-    assert [task.result() for task in tasks if task.result()] == []
+    faults = [task.result() for task in tasks if task.result()]
+    assert not faults, "\n".join(faults)
 
 
 async def test_what_runs_is_what_the_whole_bytes_ask_for(server, tmp_path):
