@@ -25,7 +25,8 @@ from tinsmith.demo.server import HttpRequest, LoopbackServer, RawAnswer
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TESTS = Path(__file__).parent.parent
-CONCURRENT = 8
+CONCURRENT = 4
+"""Fewer than the temporary folders that the sandbox keeps for conversations: it takes the oldest away, used or not."""
 Swaps = tuple[tuple[bytes, bytes], ...]
 
 
