@@ -41,7 +41,7 @@ def read_answer(dialect: str, body: bytes, *, is_broken: bool) -> Found:
     """
     text = body.decode("utf-8", "replace")
     if dialect != "ollama" and text.lstrip().startswith("{"):
-        return _read_whole(dialect, text)
+        return Found() if is_broken else _read_whole(dialect, text)  # only the end of its body says that it is whole
     payloads = _lines(text) if dialect == "ollama" else _payloads(text)
     whole, rest = payloads[:-1], payloads[-1]
     if not is_broken:
