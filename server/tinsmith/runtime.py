@@ -22,6 +22,7 @@ from tinsmith.net.fetch import WebFetcher
 from tinsmith.net.http import HttpClient
 from tinsmith.services import inspection
 from tinsmith.services.approvals import Approvals
+from tinsmith.services.changes import Changes
 from tinsmith.services.conversations import Conversations
 from tinsmith.services.first_run import ask_once
 from tinsmith.services.holding import own_lease
@@ -93,6 +94,7 @@ class Runtime:
         lease = own_lease(journal.epoch)
         self.conversations = Conversations(storage, journal, lease)
         self.approvals = Approvals(storage, prompter)
+        self.changes = Changes(storage, journal, self.conversations, documents)
         self._tools = builtin_tools(
             documents,
             cache_dir=directories.cache,
@@ -103,6 +105,7 @@ class Runtime:
             symbols=symbols,
             fetcher=self._fetcher,
             searcher=Linkup(http, web_search, api_key),
+            changes=self.changes,
             sandbox=self._sandbox,
             ledger=self._ledger,
         )

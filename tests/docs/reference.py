@@ -37,6 +37,8 @@ RESULTS: dict[str, Any] = {
     "agent/turnWait": wire.TurnEnded,
     "agent/cancel": wire.CancelResult,
     "agent/subscribe": wire.SubscribeResult,
+    "agent/turnChanges": wire.TurnChangesResult,
+    "agent/changeResolve": wire.ChangeResolveResult,
     "agent/inspect": dict[str, Any],
     "agent/inspectEdit": wire.EditResult,
     "agent/inspectDelete": wire.EditResult,

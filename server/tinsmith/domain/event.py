@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from tinsmith.domain.change import ChangedFile
+from tinsmith.domain.change import ChangedFile, ReviewedChange
 from tinsmith.domain.message import AssistantMessage, ToolMessage, Usage, UserMessage
 from tinsmith.domain.tool import Location
 from tinsmith.domain.turn import CallRecord, TurnRecord, WindowEdges
@@ -168,6 +168,12 @@ class FilesChanged(_Visible, frozen=True, tag="files_changed"):
     files: tuple[ChangedFile, ...]
 
 
+class ChangesReviewed(_Visible, frozen=True, tag="changes_reviewed"):
+    """These changes, of whichever turns, are as told now: the agent went on, or a person kept or undid some of it."""
+
+    changes: tuple[ReviewedChange, ...]
+
+
 class UsageUpdated(_Visible, frozen=True, tag="usage_updated"):
     """Token counts after an answer: of it, of the turn, of the conversation; and the context, in tokens."""
 
@@ -255,6 +261,7 @@ Body = (
     | CallFinished
     | CallCancelled
     | FilesChanged
+    | ChangesReviewed
     | UsageUpdated
     | SteeringTaken
     | TurnCancelRequested

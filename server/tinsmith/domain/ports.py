@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from tinsmith.domain.change import ApplyResult, FileChange, Refreshed, Snapshot
+from tinsmith.domain.change import ApplyResult, ChangedFile, FileChange, Refreshed, Snapshot
 from tinsmith.domain.diagnostic import DocumentDiagnostics
 from tinsmith.domain.errors import ToolError
 from tinsmith.domain.event import Body
@@ -16,7 +16,7 @@ from tinsmith.domain.message import Message, ModelDelta, UserMessage
 from tinsmith.domain.policy import PermissionAnswer, PermissionQuestion, Rule
 from tinsmith.domain.settings import LlmSettings, ModelChoice
 from tinsmith.domain.symbol import PlacedSymbol, Symbol
-from tinsmith.domain.tool import ToolSpec
+from tinsmith.domain.tool import CallScope, ToolSpec
 from tinsmith.domain.web import Fetched, Found
 
 
@@ -134,6 +134,28 @@ class Documents(Protocol):
         ...
 
 
+class Changes(Protocol):
+    """Keeps what calls do to files, so that it can be shown and undone."""
+
+    async def keep(self, change: FileChange, scope: CallScope) -> str:
+        """Store the text before and after, durably; the name of the record. To be called before the change is made.
+
+        Raises PersistenceError: then it must not be made.
+        """
+        ...
+
+    async def forget(self, record_id: str, scope: CallScope) -> None:
+        """The change was certainly not made after all. Never raises."""
+        ...
+
+    async def announce(self, change: FileChange, scope: CallScope) -> ChangedFile | None:
+        """The change is made: whoever shows the turn's changes is told. What the turn did to the file in all, if known.
+
+        Never raises.
+        """
+        ...
+
+
 class Diagnostics(Protocol):
     """The findings of the editor's own language servers."""
 
@@ -217,6 +239,19 @@ class NoDocuments:
 
     async def apply(self, label: str, turn_id: str, changes: Sequence[FileChange]) -> tuple[ApplyResult, ...]:
         raise LookupError("no document is open")
+
+
+class NoChanges:
+    """The Changes of tools whose changes nobody will want to undo."""
+
+    async def keep(self, change: FileChange, scope: CallScope) -> str:
+        return ""
+
+    async def forget(self, record_id: str, scope: CallScope) -> None:
+        return
+
+    async def announce(self, change: FileChange, scope: CallScope) -> ChangedFile | None:
+        return None
 
 
 class NoDiagnostics:

@@ -32,10 +32,16 @@ class Progress:
         return message_id(self._next - 1)
 
     def add_files(self, files: tuple[ChangedFile, ...]) -> None:
-        """Sum what a call changed into what the turn changed: first before, last after."""
+        """Sum what a call changed into what the turn changed: first before, last after.
+
+        What begins with the same text tells of all that came before.
+        """
         for file in files:
             earlier = self.files.get(file.path)
-            self.files[file.path] = file if earlier is None else _summed(earlier, file)
+            if earlier is None or earlier.before_hash == file.before_hash:
+                self.files[file.path] = file
+            else:
+                self.files[file.path] = _summed(earlier, file)
 
     def end(self, outcome: Outcome) -> TurnEnd:
         """The turn's end with everything counted so far."""

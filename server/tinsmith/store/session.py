@@ -2,6 +2,7 @@
 
 from tinsmith.store.blobs import Blobs
 from tinsmith.store.calls import Calls
+from tinsmith.store.changes import Changes
 from tinsmith.store.codec import span_below
 from tinsmith.store.conversations import Conversations
 from tinsmith.store.leases import Leases
@@ -14,6 +15,7 @@ from tinsmith.store.queue import Queue
 from tinsmith.store.transaction import CONVERSATION_KEYSPACES, Transaction
 from tinsmith.store.turns import Turns
 from tinsmith.store.usage import UsageRecords
+from tinsmith.store.uses import BlobUses
 
 
 class Session:
@@ -23,6 +25,7 @@ class Session:
         "_transaction",
         "blobs",
         "calls",
+        "changes",
         "conversations",
         "leases",
         "messages",
@@ -33,6 +36,7 @@ class Session:
         "queue",
         "turns",
         "usage",
+        "uses",
     )
 
     def __init__(self, transaction: Transaction) -> None:
@@ -49,10 +53,13 @@ class Session:
         self.blobs = Blobs(transaction)
         self.queue = Queue(transaction)
         self.pending = Pending(transaction)
+        self.uses = BlobUses(transaction)
+        self.changes = Changes(transaction)
 
     def erase_contents(self, conversation_id: str) -> None:
         """Delete everything that belongs to the conversation, readable or not, but for its own record and its lease."""
         self.messages.clear(conversation_id)
+        self.changes.delete_all(conversation_id)
         for keyspace in CONVERSATION_KEYSPACES:
             for key, _ in list(self._transaction.scan(keyspace, span_below(conversation_id))):
                 self._transaction.delete(keyspace, key)

@@ -18,6 +18,8 @@ KEYSPACES = (
     "pending",
     "lease_request",
     "blob",
+    "blob_use",
+    "change",
 )
 
 CONVERSATION_KEYSPACES = ("turn", "call", "conversation_note", "usage", "queue", "pending")

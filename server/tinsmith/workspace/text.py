@@ -79,8 +79,17 @@ def decode(path: str, content: bytes, source: Source = "disk") -> Snapshot:
 
 def encode(text: str, has_bom: bool, encoding: Encoding) -> bytes:  # noqa: FBT001  a fact of the file, beside its encoding
     """The inverse of `decode` for editable text."""
-    bom = next(bom for bom, name in _BOMS if name == encoding) if has_bom else b""
-    return bom + text.encode(encoding)
+    return _bom(has_bom, encoding) + text.encode(encoding)
+
+
+def image_of(text: str, has_bom: bool, encoding: Encoding) -> bytes:  # noqa: FBT001  as `encode`
+    """The bytes to keep of a text: those of its file, halves of surrogate pairs included, which no file can hold."""
+    return _bom(has_bom, encoding) + text.encode(encoding, "surrogatepass")
+
+
+def text_of_image(content: bytes, has_bom: bool, encoding: Encoding) -> str:  # noqa: FBT001  as `encode`
+    """The inverse of `image_of`."""
+    return content[len(_bom(has_bom, encoding)) :].decode(encoding, "surrogatepass")
 
 
 def text_hash(text: str) -> str:
@@ -131,3 +140,7 @@ def with_eol(text: str, eol: Eol) -> str:
 def numbered(lines: Sequence[str], first: int) -> str:
     r"""The lines as every tool shows them: `   12\ttext`, counted from `first`."""
     return "".join(f"{number:>5}\t{line}\n" for number, line in enumerate(lines, first))
+
+
+def _bom(has_bom: bool, encoding: Encoding) -> bytes:  # noqa: FBT001  as `encode`
+    return next(bom for bom, name in _BOMS if name == encoding) if has_bom else b""

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET
 
 from tinsmith.adapters.lsp import wire
+from tinsmith.adapters.lsp.changes import wire_changes
 from tinsmith.domain import event as domain
 from tinsmith.domain import policy
 from tinsmith.domain.change import ChangedFile
@@ -58,6 +59,8 @@ def wire_event(event: domain.Event, epoch: str) -> wire.WireEvent | None:
             return wire.ConversationUpdated(*head, state, UNSET if title is None else title, holder, is_anew)
         case domain.SettingsChanged(version):
             return wire.ConfigChanged(*head, version)
+        case domain.ChangesReviewed(changes):
+            return wire.ChangesUpdated(*head, wire_changes(changes))
         case domain.Notice(severity, code, message):
             return wire.Notice(*head, severity, code, message)
         case _:

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from tinsmith.adapters.lsp import convert, wire
+from tinsmith.adapters.lsp.changes import selection_of, wire_changes, wire_resolution
 from tinsmith.adapters.lsp.conversation_methods import ConversationMethods
 from tinsmith.adapters.lsp.documents import OpenDocuments
 from tinsmith.adapters.lsp.editor import Editor
@@ -142,6 +143,8 @@ class Methods:
             "agent/turnWait": (wire.TurnWaitParams, self.turn_wait),
             "agent/cancel": (wire.CancelParams, self.cancel),
             "agent/subscribe": (wire.SubscribeParams, self.subscribe),
+            "agent/turnChanges": (wire.TurnChangesParams, self.turn_changes),
+            "agent/changeResolve": (wire.ChangeResolveParams, self.change_resolve),
             "agent/inspect": (wire.InspectParams, self.inspect),
             "agent/inspectEdit": (wire.InspectEditParams, conversations.edit_message),
             "agent/inspectDelete": (wire.InspectDeleteParams, conversations.delete_message),
@@ -205,6 +208,16 @@ class Methods:
                 wire.SubscribeResult(journal.epoch, seq, resync=True, snapshot=self._conversations.snapshot(identifier))
             )
         return Reply(wire.SubscribeResult(journal.epoch, seq), after=lambda: self._forward_all(missed))
+
+    async def turn_changes(self, params: wire.TurnChangesParams) -> Reply:
+        changes = await self.runtime.changes.of_turns(params.conversation_id, params.turn_id or "")
+        return Reply(wire.TurnChangesResult(wire_changes(changes)))
+
+    async def change_resolve(self, params: wire.ChangeResolveParams) -> Reply:
+        changes = self.runtime.changes
+        return Reply(
+            wire_resolution(await changes.resolve(params.conversation_id, selection_of(params), params.action))
+        )
 
     async def inspect(self, params: wire.InspectParams) -> Reply:
         if params.what == "config":

@@ -310,6 +310,46 @@ class AfterHash(Wire, frozen=True):
     hash: str
 
 
+class BeforeImage(Wire, frozen=True, omit_defaults=False):
+    """A file at the start of a turn: its text or, where that would be too much, the name of its blob."""
+
+    hash: str
+    text: str | UnsetType = UNSET
+    blob: str | UnsetType = UNSET
+
+
+class Hunk(Wire, frozen=True, omit_defaults=False):
+    """Whole lines that the agent changed."""
+
+    hunk_id: str
+    state: str
+    before_range: Range
+    after_range: Range | UnsetType = UNSET
+
+
+class Change(Wire, frozen=True, omit_defaults=False):
+    """All that a turn did to one file."""
+
+    change_id: str
+    turn_id: str
+    uri: str
+    op: str
+    before: BeforeImage
+    after: AfterHash
+    current_hash: str
+    hunks: tuple[Hunk, ...]
+    partial: bool = False
+
+
+class Refusal(Wire, frozen=True):
+    """Why a hunk, or without one a change, was left as it is."""
+
+    code: str
+    message: str
+    change_id: str | UnsetType = UNSET
+    hunk_id: str | UnsetType = UNSET
+
+
 class DocumentEdit(Wire, frozen=True, omit_defaults=False):
     uri: str
     op: Literal["edit", "create", "delete", "rename"]
@@ -643,6 +683,28 @@ class SubscribeResult(Wire, frozen=True):
     snapshot: Snapshot | None = None
 
 
+class TurnChangesParams(Wire, frozen=True):
+    conversation_id: str
+    turn_id: str | None = None
+
+
+class TurnChangesResult(Wire, frozen=True, omit_defaults=False):
+    changes: tuple[Change, ...]
+
+
+class ChangeResolveParams(Wire, frozen=True):
+    conversation_id: str
+    action: Literal["keep", "undo"]
+    change_ids: tuple[str, ...] = ()
+    hunk_ids: tuple[str, ...] = ()
+    turn_id: str | None = None
+
+
+class ChangeResolveResult(Wire, frozen=True, omit_defaults=False):
+    changes: tuple[Change, ...]
+    refused: tuple[Refusal, ...]
+
+
 class InspectParams(Wire, frozen=True):
     what: str
     conversation_id: str | None = None
@@ -826,6 +888,12 @@ class DiffUpdated(TurnEvent, frozen=True, tag_field="type", tag="diffUpdated"):
     files: tuple[FileDiff, ...]
 
 
+class ChangesUpdated(AgentEvent, frozen=True, tag_field="type", tag="changesUpdated"):
+    """These changes, of whichever turns, are so now; the texts before are named by their blobs."""
+
+    changes: tuple[Change, ...]
+
+
 class UsageUpdated(TurnEvent, frozen=True, tag_field="type", tag="usageUpdated"):
     last: Usage
     turn: Usage
@@ -895,6 +963,7 @@ WireEvent = (
     | ToolOutput
     | ItemUpdated
     | DiffUpdated
+    | ChangesUpdated
     | UsageUpdated
     | ConversationUpdated
     | ConfigChanged
