@@ -18,6 +18,7 @@ KEYSPACES = (
     "pending",
     "lease_request",
     "blob",
+    "blob_use",
 )
 
 CONVERSATION_KEYSPACES = ("turn", "call", "conversation_note", "usage", "queue", "pending")
