@@ -27,20 +27,19 @@ from tinsmith.store.transaction import KEYSPACES, Span
 
 TEXTS = st.text(st.sampled_from("ab \n`ä\u2028\0"), max_size=6).map(lambda text: "t" + text)
 ROUND = st.tuples(TEXTS, st.integers(0, 3))
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("turn"), TEXTS, st.lists(ROUND, max_size=3), st.booleans()),
-        st.tuples(st.just("rewind"), st.integers(0, 5)),
-        st.tuples(st.just("unrewind")),
-        st.tuples(st.just("fork"), st.integers(0, 5)),
-        st.tuples(st.just("edit"), st.integers(0, 20), TEXTS),
-        st.tuples(st.just("delete"), st.integers(0, 20)),
-        st.tuples(st.just("switch"), st.integers(0, 3)),
-        st.tuples(st.just("clear")),
-        st.tuples(st.just("erase")),
-    ),
-    max_size=14,
-)
+STEP = {
+    "turn": st.tuples(st.just("turn"), TEXTS, st.lists(ROUND, max_size=2), st.booleans()),
+    "rewind": st.tuples(st.just("rewind"), st.integers(0, 3)),
+    "unrewind": st.tuples(st.just("unrewind")),
+    "fork": st.tuples(st.just("fork"), st.integers(0, 3)),
+    "edit": st.tuples(st.just("edit"), st.integers(-3, 3), TEXTS),
+    "delete": st.tuples(st.just("delete"), st.integers(-3, 3)),
+    "switch": st.tuples(st.just("switch"), st.integers(0, 3)),
+    "clear": st.tuples(st.just("clear")),
+    "erase": st.tuples(st.just("erase")),
+}
+OFTEN = "turn " * 9 + "rewind " * 6 + "delete " * 4 + "unrewind " * 3 + "fork edit switch " * 2 + "clear erase"
+STEPS = st.lists(st.sampled_from(OFTEN.split()).flatmap(STEP.get), min_size=4, max_size=16)
 
 
 class Tree:
@@ -300,15 +299,42 @@ def tell(storage, steps):
         asyncio.run(storage.close())
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, deadline=None)
 @given(STEPS)
-def test_any_sequence_leaves_a_history_that_can_be_sent(tmp_path_factory, steps):
+def test_any_sequence_leaves_a_history_that_can_be_sent(steps):
+    tell(InMemoryStore(), steps)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(STEPS)
+def test_disk_and_memory_agree_on_any_sequence(tmp_path_factory, steps):
     assert tell(InMemoryStore(), steps) == tell(Store.open(str(tmp_path_factory.mktemp("store"))), steps)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=10_000, deadline=None)
 @given(STEPS)
 def test_any_sequence_leaves_a_history_that_can_be_sent_at_length(steps):
     tell(InMemoryStore(), steps)
+
+
+def test_the_window_stands_where_it_stood_at_the_end_of_the_turn():
+    teller = Teller(InMemoryStore())
+    for text in ("one", "two", "three"):
+        teller.step("turn", text, [("t", 1)], False)
+
+    def edges(identifier):
+        kept = teller.storage.read(lambda session: session.conversations.get(identifier))
+        return kept.edges.dropped_below, kept.context_used
+
+    assert edges(teller.now) == (6, 0)
+    teller.step("rewind", 1)
+    assert edges(teller.now) == (3, 2)
+    teller.step("rewind", 9)
+    assert edges(teller.now) == (0, 0)
+    teller.step("unrewind")
+    teller.step("unrewind")
+    assert edges(teller.now) == (6, 0)
+    teller.step("fork", 1)
+    assert edges("c_5") == (3, 2)

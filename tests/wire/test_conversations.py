@@ -424,3 +424,23 @@ async def test_a_cancelled_request_changes_whole_or_not_at_all(talk):
     if "error" not in answer:
         await client.event("conversationUpdated", resync=True)
     assert await texts(client, identifier) == expected
+
+
+async def test_what_a_killed_turn_was_told_and_did_not_take_is_rewound_with_it(connect):
+    model = ScriptedModel([reply("Re: one"), reply("Half ", Wait()), reply("On.")])
+    async with LoopbackServer(model) as provider:
+        client = await connect(provider.base_url)
+        first = await client.turn("one")
+        identifier = first["conversationId"]
+        running = await client.ask("two", conversationId=identifier)
+        await client.event("textDelta", turnId=running["turnId"])
+        await client.ask("told too late", conversationId=identifier, mode="steer")
+        await client.kill()
+        client = await connect(provider.base_url)
+        await ask(client, "conversationRewind", identifier, toTurnId=first["turnId"])
+        assert await texts(client, identifier) == ["one", "Re: one"]
+        await client.turn("on", conversationId=identifier)
+        assert sent(provider) == ["one", "Re: one", "on"]
+        await ask(client, "conversationRewind", identifier, toTurnId=first["turnId"])
+        await ask(client, "conversationUnrewind", identifier)
+        assert await texts(client, identifier) == ["one", "Re: one", "on", "On."]

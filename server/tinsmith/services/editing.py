@@ -43,7 +43,7 @@ def edit(session: Session, conversation_id: str, message_id: str, text: str) -> 
             kept = tuple(part for part in message.parts if not (isinstance(part, TextPart) and not part.label))
             changed = replace(message, parts=(TextPart(text), *kept), marks=marks)
             if not message.is_steering:
-                conversation = _retell_turn(session, conversation, message, text)
+                conversation = _retell_turn(session, conversation, message, changed)
         case AssistantMessage():
             sealed = tuple(replace(each, after_text=min(each.after_text, len(text))) for each in message.sealed)
             changed = replace(message, text=text, sealed=sealed, marks=marks)
@@ -123,15 +123,17 @@ def _remove(session: Session, conversation_id: str, messages: Iterable[Message])
             session.calls.delete(conversation_id, call.call_id)
 
 
-def _retell_turn(session: Session, conversation: Conversation, opening: UserMessage, text: str) -> Conversation:
+def _retell_turn(
+    session: Session, conversation: Conversation, opening: UserMessage, changed: UserMessage
+) -> Conversation:
     """The turn's record repeats what opened it, and a title may be made of it."""
     record = session.turns.get(conversation.conversation_id, opening.turn_id)
     if record is not None:
-        retold = replace(record, text=text)
+        retold = replace(record, text=changed.text)
         session.turns.put(retold)
         session.notes.put(conversation.conversation_id, note_of(retold))
     is_titled_by_it = conversation.title == title_of(opening.text)
-    return replace(conversation, title=title_of(text)) if is_titled_by_it else conversation
+    return replace(conversation, title=title_of(changed.text)) if is_titled_by_it else conversation
 
 
 def _keep(session: Session, conversation: Conversation) -> None:

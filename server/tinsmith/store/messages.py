@@ -3,7 +3,7 @@
 What is read is the live line: the messages that no rewind of the conversation covers. The others stay where they are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -12,9 +12,12 @@ from tinsmith.domain.conversation import Rewind
 from tinsmith.domain.errors import SchemaError
 from tinsmith.domain.ids import message_id, message_ordinal
 from tinsmith.domain.message import AssistantMessage, Message, ToolMessage, UserMessage
+from tinsmith.store.blobs import Blobs
 from tinsmith.store.keyspace import Keyspace
 from tinsmith.store.transaction import Transaction
+from tinsmith.store.uses import BlobUses
 
+_KEYSPACE = "message"
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 SomeMessage = TypeVar("SomeMessage", UserMessage, AssistantMessage, ToolMessage)
 
@@ -39,11 +42,13 @@ class MessagePage(msgspec.Struct, frozen=True):
 class Messages:
     """The messages of every conversation."""
 
-    __slots__ = ("_heads", "_rows")
+    __slots__ = ("_blobs", "_heads", "_rows", "_uses")
 
     def __init__(self, transaction: Transaction) -> None:
-        self._rows = Keyspace(transaction, "message", _decoder)
+        self._rows = Keyspace(transaction, _KEYSPACE, _decoder)
         self._heads = Keyspace(transaction, "conversation", _heads)
+        self._blobs = Blobs(transaction)
+        self._uses = BlobUses(transaction)
 
     def get(self, conversation_id: str, identifier: str) -> Message | None:
         """The message, live or rewound, or None."""
@@ -52,6 +57,8 @@ class Messages:
     def put(self, conversation_id: str, message: Message) -> None:
         """Store the message under its own id, in place of what was there."""
         self._rows.put(message, conversation_id, message.message_id)
+        for name in _images_of(message):
+            self._uses.add(name, _KEYSPACE, conversation_id)
 
     def append(self, conversation_id: str, message: SomeMessage) -> SomeMessage:
         """Store the message as the conversation's last one, under the next id. Returns it as it is stored."""
@@ -60,13 +67,25 @@ class Messages:
         return numbered
 
     def delete(self, conversation_id: str, identifier: str) -> bool:
-        """Whether there was such a message to delete. The last id is free again, unless the conversation says not."""
-        return self._rows.delete(conversation_id, identifier)
+        """Whether there was such a message to delete. The last id is free again, unless the conversation says not.
+
+        Its images go unless another message has them.
+        """
+        message = self._rows.get(conversation_id, identifier)
+        if message is None:
+            return False
+        self._rows.delete(conversation_id, identifier)
+        images = _images_of(message)
+        if images:
+            others = {name for other in self._rows.scan(conversation_id) for name in _images_of(other)}
+            self._let_go(conversation_id, images - others)
+        return True
 
     def clear(self, conversation_id: str) -> None:
-        """Delete every message of the conversation, live, rewound or unreadable."""
+        """Delete every message of the conversation, live, rewound or unreadable, and images that no other one has."""
+        self._let_go(conversation_id, self._uses.of(_KEYSPACE, conversation_id))
         for identifier in list(self._rows.ids(conversation_id)):
-            self.delete(conversation_id, identifier)
+            self._rows.delete(conversation_id, identifier)
 
     def is_live(self, conversation_id: str, identifier: str) -> bool:
         """Whether no rewind covers the message, if there is one of this id."""
@@ -114,6 +133,11 @@ class Messages:
         page = tuple(found[:count])
         return MessagePage(page, page[-1].message_id if len(found) > count else None)
 
+    def _let_go(self, conversation_id: str, blobs: Iterable[str]) -> None:
+        for name in blobs:
+            if self._uses.drop(name, _KEYSPACE, conversation_id):
+                self._blobs.delete(name)
+
     def _scan(
         self,
         conversation_id: str,
@@ -158,6 +182,11 @@ def _live_pieces(rewinds: tuple[Rewind, ...], asked: _Piece) -> Iterator[_Piece]
         start = last
     if asked.before is None or start is None or start < asked.before:
         yield _Piece(start, asked.before)
+
+
+def _images_of(message: Message) -> set[str]:
+    """The hashes of the images that came with the message."""
+    return {image.blob for image in message.images} if isinstance(message, UserMessage) else set()
 
 
 def _checked_cursor(cursor: str) -> str:
