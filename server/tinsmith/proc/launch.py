@@ -1,6 +1,7 @@
 """Starting the shell of one command, in a sandbox or not."""
 
 import os
+import socket
 import subprocess
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -10,12 +11,15 @@ from typing import NamedTuple
 from tinsmith.domain.errors import ToolError
 
 _WAITING_SHELL = (
-    'exec 3>&2 2>/dev/null; trap : TERM; (exec bash -c "$1" 2>&3 3>&- </dev/null); echo $? >&0; '
-    "while :; do kill -STOP $$; done"
+    'exec 3>&2 2>/dev/null; echo >&0; read go || exit; trap : TERM; (exec bash -c "$1" 2>&3 3>&- </dev/null); '
+    'echo $? >&0; trap "" TERM; read end'
 )
-"""Runs the command, tells its exit code on descriptor 0, and keeps the namespace standing until it is taken down.
+"""Says on descriptor 0 that the sandbox stands, waits to be told to go on, runs the command, tells its exit code, and
+keeps the namespace standing until it is taken down.
 
-Were it to end with the command, the kernel would end the command's children in the same moment.
+Were it to end with the command, the kernel would end the command's children in the same moment. bubblewrap ends with
+its parent only from some moment of its start on; who was killed before that does not tell it to go on, and the end of
+the descriptor's other side ends it.
 """
 
 
@@ -33,7 +37,7 @@ class Confinement:
 class Started(NamedTuple):
     """A running shell: its session's leader, the end of the pipe it writes to, and where its exit code comes from.
 
-    `status` is None when the leader is the shell itself.
+    `status` is None when the leader is the shell itself; else a socket, on which the shell also waits for a line.
     """
 
     process: subprocess.Popen[bytes]
@@ -47,17 +51,11 @@ def start(text: str, cwd: str, environment: dict[str, str], confinement: Confine
         with confined(("bash", "-c", text), confinement) as (arguments, _):
             process, output = _spawn(arguments, cwd, environment, subprocess.DEVNULL, ())
         return Started(process, output, None)
-    status, told = os.pipe()
-    try:
-        with confined(("sh", "-c", _WAITING_SHELL, "sh", text), confinement) as (arguments, passed):
-            process, output = _spawn(arguments, cwd, environment, told, passed)
-    except BaseException:
-        os.close(status)
-        raise
-    finally:
-        os.close(told)
-    os.set_blocking(status, False)
-    return Started(process, output, status)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, confined(("sh", "-c", _WAITING_SHELL, "sh", text), confinement) as (arguments, passed):
+        process, output = _spawn(arguments, cwd, environment, theirs.fileno(), passed)
+        ours.setblocking(False)
+        return Started(process, output, ours.detach())
 
 
 @contextmanager

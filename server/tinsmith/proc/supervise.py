@@ -226,9 +226,16 @@ class _Watch:
     def _read_status(self) -> None:
         """The exit code that the sandbox tells; without one, the end of the sandbox itself is awaited.
 
-        A shell tells of a signal by 128 and its number (bash(1), exit status); nothing else tells of it here.
+        Before that, an empty line says that it stands, and is answered with another. A shell tells of a signal by 128
+        and its number (bash(1), exit status); nothing else tells of it here.
         """
-        told = os.read(self._status or 0, 16)
+        try:
+            told = os.read(self._status or 0, 16)
+            if told == b"\n" and not self.is_stopped:
+                os.write(self._status or 0, b"\n")
+                return
+        except ConnectionError:
+            told = b""
         self._selector.unregister(self._status or 0)
         if told.strip().isdigit():
             code = int(told)
