@@ -78,6 +78,7 @@ class Windows:
         if holder is None:
             return None
         self.follow(conversation_id)
+        self.tell(conversation_id)
         if take_over:
             await self._ask(conversation_id)
         return self._conversations.holder(conversation_id)

@@ -50,10 +50,10 @@ def harass(connect, home, workspace, capsys):
 
 @pytest.fixture
 def small_disk(home):
-    """The store's folder on a file system of 8 MB, or with a limit on its files where none can be mounted."""
+    """The store's folder on a file system of 256 MB, or with a limit on its files where none can be mounted."""
     folder = home / "data"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", str(folder)]
     is_mounted = os.geteuid() == 0 and subprocess.run(mount, capture_output=True, check=False).returncode == 0
     yield SmallDisk(folder) if is_mounted else LimitedFiles(folder / "store")
     if is_mounted:

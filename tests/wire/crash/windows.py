@@ -103,8 +103,10 @@ class SmallDisk:
 
     def fill(self, pid: int, left: int) -> None:
         state = os.statvfs(self._ballast.parent)
-        with suppress(OSError), self._ballast.open("ab", buffering=0) as file:
-            file.write(bytes(max(state.f_bavail * state.f_frsize - left, 0)))
+        with suppress(OSError), self._ballast.open("ab") as file:
+            os.posix_fallocate(
+                file.fileno(), 0, os.fstat(file.fileno()).st_size + state.f_bavail * state.f_frsize - left
+            )
 
     def free(self) -> None:
         self._ballast.unlink(missing_ok=True)
