@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 
-import lmdb
 import pytest
 from tests.store.writer import checked_text
 
@@ -207,17 +206,6 @@ async def test_a_process_opens_a_store_once(tmp_path):
         Store.open(str(tmp_path))
     await store.close()
     await Store.open(str(tmp_path)).close()
-
-
-@pytest.mark.parametrize(("version", "words"), [(b"3", "a newer Tinsmith"), (b"1", "an older Tinsmith")])
-async def test_the_store_of_another_version_is_left_alone(tmp_path, version, words):
-    await Store.open(str(tmp_path)).close()
-    with lmdb.open(str(tmp_path), max_dbs=32) as environment, environment.begin(write=True) as transaction:
-        transaction.put(b"schema_version", version, db=environment.open_db(b"meta", txn=transaction))
-    for _ in range(2):  # the refusal also lets go of the files
-        with pytest.raises(PersistenceError, match=words) as caught:
-            Store.open(str(tmp_path))
-        assert caught.value.code == "storeVersion"
 
 
 def test_what_is_no_store_is_a_message(tmp_path):

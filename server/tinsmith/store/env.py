@@ -26,11 +26,21 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 class Environment:
     """The open environment in directory `path`, for any number of threads; a process opens a path once.
 
+    `check` looks at every transaction before its closure does, since other processes write here too.
     Raises PersistenceError when it cannot be opened, and whatever `prepare`, the first write, raises.
     """
 
-    def __init__(self, path: str, prepare: Callable[[Transaction], None], *, map_size: int, map_limit: int) -> None:
+    def __init__(
+        self,
+        path: str,
+        prepare: Callable[[Transaction], None],
+        check: Callable[[Transaction], None],
+        *,
+        map_size: int,
+        map_limit: int,
+    ) -> None:
         self._path = path
+        self._check = check
         self._map_limit = map_limit
         self._writing = threading.Lock()
         self._reading = threading.Lock()
@@ -56,7 +66,7 @@ class Environment:
         It may run several times (the map grows in between); only the run that returns counts.
         Waits for writers of other processes. Raises PersistenceError when the disk or the map limit is reached.
         """
-        return self._run(lambda handle: closure(LmdbTransaction(handle, self._databases)))
+        return self._run(lambda handle: closure(self._checked(handle)))
 
     def read(self, closure: Callable[[Transaction], T]) -> T:
         """Run the closure on one consistent state. Must be short: it keeps old pages alive, and other reads waiting."""
@@ -66,7 +76,7 @@ class Environment:
             while True:
                 try:
                     with self._reading_alone(), self._lmdb.begin() as handle:
-                        return closure(LmdbTransaction(handle, self._databases))
+                        return closure(self._checked(handle))
                 except lmdb.MapResizedError:
                     with self._writing:
                         self._resize(0)
@@ -86,6 +96,11 @@ class Environment:
                     self._resize(self._doubled_size(error))
                 except lmdb.MapResizedError:
                     self._resize(0)
+
+    def _checked(self, handle: "lmdb.Transaction[bytes]") -> Transaction:
+        transaction = LmdbTransaction(handle, self._databases)
+        self._check(transaction)
+        return transaction
 
     def _open_keyspaces(self, handle: "lmdb.Transaction[bytes]", prepare: Callable[[Transaction], None]) -> None:
         self._databases = {name: self._lmdb.open_db(name.encode(), txn=handle) for name in KEYSPACES}
@@ -159,6 +174,9 @@ class LmdbTransaction:
 
     def delete(self, keyspace: str, key: bytes) -> bool:
         return self._handle.delete(key, db=self._databases[keyspace])
+
+    def clear(self, keyspace: str) -> None:
+        self._handle.drop(self._databases[keyspace], delete=False)
 
     def scan(self, keyspace: str, span: Span, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         cursor = self._handle.cursor(self._databases[keyspace])

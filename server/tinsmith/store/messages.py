@@ -7,6 +7,7 @@ import msgspec
 from tinsmith.domain.errors import SchemaError
 from tinsmith.domain.ids import message_id, message_ordinal
 from tinsmith.domain.message import AssistantMessage, Message, ToolMessage, UserMessage
+from tinsmith.store.fulltext import FullText
 from tinsmith.store.keyspace import Keyspace
 from tinsmith.store.transaction import Transaction
 
@@ -24,23 +25,30 @@ class MessagePage(msgspec.Struct, frozen=True):
 class Messages:
     """The messages of every conversation."""
 
-    __slots__ = ("_rows",)
+    __slots__ = ("_index", "_rows")
 
-    def __init__(self, transaction: Transaction) -> None:
+    def __init__(self, transaction: Transaction, index: FullText) -> None:
         self._rows = Keyspace(transaction, "message", _decoder)
+        self._index = index
 
     def get(self, conversation_id: str, identifier: str) -> Message | None:
         """The message, or None."""
         return self._rows.get(conversation_id, identifier)
 
     def put(self, conversation_id: str, message: Message) -> None:
-        """Store the message under its own id, in place of what was there."""
+        """Store the message under its own id, in place of what was there, and let it be found."""
         self._rows.put(message, conversation_id, message.message_id)
+        self._index.note(conversation_id, message.message_id)
+
+    def delete(self, conversation_id: str, identifier: str) -> bool:
+        """Whether there was a message to delete; it is not found any more."""
+        self._index.note(conversation_id, identifier)
+        return self._rows.delete(conversation_id, identifier)
 
     def append(self, conversation_id: str, message: SomeMessage) -> SomeMessage:
         """Store the message as the conversation's last one, under the next id. Returns it as it is stored."""
         numbered = msgspec.structs.replace(message, message_id=self.next_id(conversation_id))
-        self._rows.put(numbered, conversation_id, numbered.message_id)
+        self.put(conversation_id, numbered)
         return numbered
 
     def next_id(self, conversation_id: str) -> str:

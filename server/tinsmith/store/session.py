@@ -2,6 +2,7 @@
 
 from tinsmith.store.calls import Calls
 from tinsmith.store.conversations import Conversations
+from tinsmith.store.fulltext import FullText
 from tinsmith.store.leases import Leases
 from tinsmith.store.messages import Messages
 from tinsmith.store.meta import Meta
@@ -24,6 +25,7 @@ class Session:
         "meta",
         "notes",
         "overrides",
+        "search",
         "turns",
         "usage",
     )
@@ -31,7 +33,8 @@ class Session:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
         self.conversations = Conversations(transaction)
-        self.messages = Messages(transaction)
+        self.search = FullText(transaction)
+        self.messages = Messages(transaction, self.search)
         self.turns = Turns(transaction)
         self.calls = Calls(transaction)
         self.notes = Notes(transaction)

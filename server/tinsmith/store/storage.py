@@ -6,8 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tinsmith.domain.errors import PersistenceError
-from tinsmith.store.meta import check_schema
+from tinsmith.store.migrate import check, prepare
+from tinsmith.store.packing import Packing
 from tinsmith.store.session import Session
+from tinsmith.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from tinsmith.store.env import Environment
@@ -54,6 +56,7 @@ class Store:
     def __init__(self, environment: "Environment") -> None:
         self._environment = environment
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tinsmith-store")
+        self._packing = Packing(environment, self._writer)
         self._is_closed = False
 
     @classmethod
@@ -65,12 +68,23 @@ class Store:
         """
         from tinsmith.store.env import Environment
 
-        return cls(Environment(path, check_schema, map_size=map_size, map_limit=map_limit))
+        return cls(Environment(path, prepare, check, map_size=map_size, map_limit=map_limit))
 
     async def write(self, closure: Callable[[Session], T]) -> T:
         if self._is_closed:
             raise PersistenceError("storeClosed", "The store is closed. Start Tinsmith again to go on.")
-        return await self._in_writer(lambda: self._environment.write(lambda transaction: closure(Session(transaction))))
+        noted = 0
+
+        def run(transaction: Transaction) -> T:
+            nonlocal noted
+            session = Session(transaction)
+            result = closure(session)
+            noted = session.search.noted
+            return result
+
+        result = await self._in_writer(lambda: self._environment.write(run))
+        self._packing.noted(noted)
+        return result
 
     def read(self, closure: Callable[[Session], T]) -> T:
         if self._is_closed:
@@ -81,6 +95,7 @@ class Store:
         if self._is_closed:
             return
         self._is_closed = True
+        self._packing.close()
         await self._in_writer(self._environment.close)
         self._writer.shutdown(wait=False)
 
