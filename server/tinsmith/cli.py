@@ -34,6 +34,12 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="what is configured and reachable, and what to do about the rest")
     _add_model_options(doctor)
     doctor.set_defaults(command=_doctor)
+    search = commands.add_parser("search", help="find what was said in any conversation")
+    search.add_argument("words", metavar="WORD", nargs="+", help='words, beginnings (word*) and "phrases"')
+    search.add_argument("--workspace", metavar="DIR", help="only conversations of this project")
+    search.add_argument("--limit", metavar="COUNT", type=int, default=20, help="at most so many messages (default: 20)")
+    search.add_argument("--json", action="store_true", help="every hit as a line of JSON")
+    search.set_defaults(command=_search)
     setup = commands.add_parser("setup", help="find a model, configure it, and try it")
     setup.add_argument("--yes", action="store_true", help="write what is proposed without asking")
     _add_provider_options(setup)
@@ -124,6 +130,14 @@ def _doctor(options: argparse.Namespace) -> int:
     from tinsmith.adapters.doctor import examine
 
     return examine(workspace=options.workspace, overrides=_overrides(options))
+
+
+def _search(options: argparse.Namespace) -> int:
+    from tinsmith.adapters.search import search_store
+
+    return search_store(
+        " ".join(options.words), workspace=options.workspace, limit=max(options.limit, 1), is_json=options.json
+    )
 
 
 def _setup(options: argparse.Namespace) -> int:

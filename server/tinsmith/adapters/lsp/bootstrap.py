@@ -10,7 +10,7 @@ import sys
 from typing import Any, TypeGuard
 
 VERSION = "0.1.0"
-SCHEMA_HASH = "d21bd6ed730623b0"
+SCHEMA_HASH = "2d8f9110ae32bc7a"
 """The first 16 hex digits of SHA-256 over the generated schema; a test pins it to wire.py."""
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")

@@ -115,6 +115,7 @@ class Methods:
         self.requests: dict[str, Request] = {
             "agent/conversationNew": (wire.ConversationNewParams, self.conversation_new),
             "agent/conversationList": (wire.ConversationListParams, self.conversation_list),
+            "agent/conversationSearch": (wire.ConversationSearchParams, self.conversation_search),
             "agent/conversationLoad": (wire.ConversationLoadParams, self.conversation_load),
             "agent/historyRead": (wire.HistoryReadParams, self.history_read),
             "agent/runTurn": (wire.RunTurnParams, self.run_turn),
@@ -157,6 +158,12 @@ class Methods:
             for each in page.conversations
         )
         return Reply(wire.ConversationListResult(found, page.next_cursor or msgspec.UNSET))
+
+    async def conversation_search(self, params: wire.ConversationSearchParams) -> Reply:
+        workspace = self._path(params.workspace) if params.workspace else None
+        limit = max(1, min(params.limit, 100))
+        search = self.runtime.conversations.search
+        return Reply(convert.wire_hits(await self.runtime.off_loop(lambda: search(params.query, workspace, limit))))
 
     async def conversation_load(self, params: wire.ConversationLoadParams) -> Reply:
         identifier = params.conversation_id
