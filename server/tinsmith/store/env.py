@@ -81,6 +81,11 @@ class Environment:
                     with self._writing:
                         self._resize(0)
 
+    def copy(self, directory: str) -> None:
+        """Write a compacted copy of one consistent state into an empty directory, while others read and write."""
+        with self._worded_failures():
+            self._lmdb.copy(directory, compact=True)
+
     def close(self) -> None:
         """Close after whatever runs now. Idempotent."""
         with self._writing, self._reading:

@@ -19,7 +19,7 @@ them are packed into one segment. A row a word a message would make a commit ten
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
@@ -74,6 +74,9 @@ class Segments:
 
     __slots__ = ("_transaction",)
 
+    HEADS: ClassVar = Span(b"k", b"l")
+    """Where each segment has one row."""
+
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
@@ -121,14 +124,33 @@ class Segments:
     def unpack(self, number: int) -> list[bytes]:
         """Take the segment apart. Returns the keys of its living messages, which are in no segment now."""
         head = number.to_bytes(4)
-        dead = self._dead(head)
-        living = [key for ordinal, key in enumerate(self.keys(number)) if ordinal not in dead]
+        living = [*self.living(number).values()]
         for kind in (b"t", b"d"):
             for key in [key for key, _ in self._transaction.scan(NAME, _below(kind + head))]:
                 self._transaction.delete(NAME, key)
         for key in (b"k" + head, b"s" + head, *(b"l" + each for each in living)):
             self._transaction.delete(NAME, key)
         return living
+
+    def knows(self, key: bytes) -> bool:
+        """Whether the message waits or has a place."""
+        return any(self._transaction.get(NAME, kind + key) is not None for kind in (b"p", b"l"))
+
+    def place(self, key: bytes) -> tuple[int, int] | None:
+        """Segment and ordinal of a message, or None."""
+        place = self._transaction.get(NAME, b"l" + key)
+        return None if place is None else (int.from_bytes(place[:4]), place[4])
+
+    def living(self, number: int) -> dict[int, bytes]:
+        """Ordinal → key of the segment's messages that are not dead."""
+        dead = self._dead(number.to_bytes(4))
+        return {ordinal: key for ordinal, key in enumerate(self.keys(number)) if ordinal not in dead}
+
+    def words(self, number: int) -> dict[str, dict[int, int]]:
+        """Every word of the segment, with what `exact` gives for it."""
+        head = b"t" + number.to_bytes(4)
+        rows = self._transaction.scan(NAME, _below(head))
+        return {key[len(head) :].decode("utf-8", "replace"): _counts(value) for key, value in rows}
 
     def first_dead(self) -> int | None:
         """The number of a segment that holds a dead message, or None."""
@@ -150,17 +172,13 @@ class Segments:
     def exact(self, number: int, word: bytes) -> dict[int, int]:
         """Ordinal → how often the word stands in that message of the segment."""
         value = self._transaction.get(NAME, b"t" + number.to_bytes(4) + word)
-        if value is None:
-            return {}
-        middle = len(value) // 2
-        return dict(zip(value[:middle], value[middle:], strict=True))
+        return {} if value is None else _counts(value)
 
     def beginning(self, number: int, prefix: bytes) -> dict[int, int]:
         """The same for all words that begin so."""
         found: dict[int, int] = {}
         for _, value in self._transaction.scan(NAME, _below(b"t" + number.to_bytes(4) + prefix)):
-            middle = len(value) // 2
-            for ordinal, times in zip(value[:middle], value[middle:], strict=True):
+            for ordinal, times in _counts(value).items():
                 found[ordinal] = found.get(ordinal, 0) + times
         return found
 
@@ -174,6 +192,11 @@ class Segments:
     def _next_number(self) -> int:
         newest = next(self._transaction.scan(NAME, _below(b"s"), reverse=True), None)
         return 0 if newest is None else int.from_bytes(newest[0][1:]) + 1
+
+
+def _counts(value: bytes) -> dict[int, int]:
+    middle = len(value) // 2
+    return dict(zip(value[:middle], value[middle:], strict=False))
 
 
 def _below(prefix: bytes) -> Span:

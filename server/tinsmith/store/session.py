@@ -1,5 +1,8 @@
 """Every repository over one transaction: what a closure works with."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from tinsmith.store.calls import Calls
 from tinsmith.store.conversations import Conversations
 from tinsmith.store.fulltext import FullText
@@ -11,6 +14,8 @@ from tinsmith.store.overrides import Overrides
 from tinsmith.store.transaction import Transaction
 from tinsmith.store.turns import Turns
 from tinsmith.store.usage import UsageRecords
+
+T = TypeVar("T")
 
 
 class Session:
@@ -42,6 +47,10 @@ class Session:
         self.overrides = Overrides(transaction)
         self.meta = Meta(transaction)
         self.leases = Leases(transaction)
+
+    def look(self, closure: Callable[[Transaction], T]) -> T:
+        """What the closure finds in the rows themselves: for what looks at every keyspace alike."""
+        return closure(self._transaction)
 
     @property
     def set_aside(self) -> tuple[str, ...]:

@@ -91,6 +91,15 @@ class Store:
             raise PersistenceError("storeClosed", "The store is closed. Start Tinsmith again to go on.")
         return self._environment.read(lambda transaction: closure(Session(transaction)))
 
+    def copy(self, directory: str) -> None:
+        """Write a compacted copy of what is stored into `directory`, which must be there and empty. Takes a while.
+
+        Raises PersistenceError when it cannot be written.
+        """
+        if self._is_closed:
+            raise PersistenceError("storeClosed", "The store is closed. Start Tinsmith again to go on.")
+        self._environment.copy(directory)
+
     async def close(self) -> None:
         if self._is_closed:
             return
