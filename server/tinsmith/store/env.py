@@ -22,6 +22,8 @@ _MAX_DATABASES = 32
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """LMDB calls a write that the disk took only a part of an I/O error."""
 
+_DAMAGED = (lmdb.CorruptedError, lmdb.InvalidError, lmdb.PageNotFoundError, lmdb.VersionMismatchError)
+
 
 class Environment:
     """The open environment in directory `path`, for any number of threads; a process opens a path once.
@@ -54,6 +56,7 @@ class Environment:
             self._lmdb = lmdb.open(path, map_size=map_size, max_dbs=_MAX_DATABASES, mode=0o600)
         try:
             with self._worded_failures():
+                self._lengthen()
                 self._lmdb.reader_check()
             self._run(lambda handle: self._open_keyspaces(handle, prepare))
         except BaseException:
@@ -101,6 +104,21 @@ class Environment:
                     self._resize(self._doubled_size(error))
                 except lmdb.MapResizedError:
                     self._resize(0)
+
+    def _lengthen(self) -> None:
+        """Give a file that is shorter than it says its length, in zeros: to look for what is cut off would kill us.
+
+        Free pages at its end may never have been written; others are found to be damaged when they are asked for.
+        """
+        wanted = (self._lmdb.info()["last_pgno"] + 1) * self._lmdb.stat()["psize"]
+        path = os.path.join(self._path, "data.mdb")
+        missing = wanted - os.path.getsize(path)
+        if missing > 0 and hasattr(os, "posix_fallocate"):
+            try:
+                with open(path, "r+b") as file:
+                    os.posix_fallocate(file.fileno(), wanted - missing, missing)
+            except OSError as error:
+                raise self._failure(error, error.errno) from error
 
     def _checked(self, handle: "lmdb.Transaction[bytes]") -> Transaction:
         transaction = LmdbTransaction(handle, self._databases)
@@ -153,6 +171,12 @@ class Environment:
                 "storeFull",
                 f"The store in {self._path} could not be written ({error}). The disk is probably full; "
                 "free some space and try again.",
+            )
+        if isinstance(error, _DAMAGED):
+            return PersistenceError(
+                "storeDamaged",
+                f"The store in {self._path} is damaged ({error}). Move it away and put a backup in its place, or name "
+                "another directory with TINSMITH_DATA_DIR.",
             )
         return PersistenceError(
             "storeFailed",

@@ -1,6 +1,7 @@
 """What services hold: a place that runs closures over the stored records, on disk or in memory."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from tinsmith.domain.errors import PersistenceError
 from tinsmith.store.migrate import check, prepare
 from tinsmith.store.packing import Packing
+from tinsmith.store.place import check_place
 from tinsmith.store.session import Session
 from tinsmith.store.transaction import Transaction
 
@@ -63,10 +65,12 @@ class Store:
     def open(cls, path: str, *, map_size: int = MAP_SIZE, map_limit: int = MAP_LIMIT) -> "Store":
         """Open the store in directory `path`, made when missing; sizes in bytes.
 
-        Raises PersistenceError when that is impossible, when this process has it open already, or when another
-        version of the product wrote it.
+        Raises PersistenceError when that is impossible, when this process has it open already, when it is on a file
+        system over a network, or when a newer version of the product wrote it.
         """
         from tinsmith.store.env import Environment
+
+        check_place(path, os.environ)
 
         return cls(Environment(path, prepare, check, map_size=map_size, map_limit=map_limit))
 

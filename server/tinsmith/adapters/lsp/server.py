@@ -1,6 +1,7 @@
 """Our methods, one short function each: decode, one call of the runtime, encode."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -12,13 +13,14 @@ import msgspec
 from tinsmith.adapters.lsp import convert, wire
 from tinsmith.adapters.lsp.documents import OpenDocuments
 from tinsmith.adapters.lsp.editor import Editor
+from tinsmith.adapters.lsp.frames import frame
 from tinsmith.adapters.lsp.log import PatientHandler
 from tinsmith.adapters.lsp.messages import convert_what_fits
 from tinsmith.adapters.lsp.plain import PlainCommands
 from tinsmith.adapters.lsp.room import LanguageRoom
 from tinsmith.adapters.lsp.router import Notification, Reply, Request, Router
 from tinsmith.adapters.lsp.transport import Transport, encode
-from tinsmith.domain.errors import SchemaError, ToolError
+from tinsmith.domain.errors import AgentError, SchemaError, ToolError
 from tinsmith.domain.event import Event
 from tinsmith.proc.identity import process_start
 from tinsmith.runtime import Runtime, open_runtime
@@ -38,9 +40,21 @@ LAST_ITEMS = 50
 def run(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_out: int) -> int:
     """Serve until the client says goodbye or is gone, then end with the exit code of LSP's rule."""
     logging.basicConfig(handlers=[PatientHandler(descriptor=2)])
-    code = asyncio.Runner().run(_serve(opening, leftover, wire_in, wire_out))
+    try:
+        code = asyncio.Runner().run(_serve(opening, leftover, wire_in, wire_out))
+    except AgentError as error:  # the store cannot be opened, mostly
+        _log.error("%s", error.message)
+        _say_and_end(wire_out, error.message)
+        code = 1
     logging.shutdown()
     os._exit(code)  # neither a reader blocked on a pipe nor a thread that looks up a name must keep the process
+
+
+def _say_and_end(wire_out: int, message: str) -> None:
+    """Tell the client why it will be answered no more."""
+    shown = {"jsonrpc": "2.0", "method": "window/showMessage", "params": {"type": 1, "message": message}}
+    with contextlib.suppress(OSError):
+        os.write(wire_out, frame(msgspec.json.encode(shown)))
 
 
 async def _serve(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_out: int) -> int:
