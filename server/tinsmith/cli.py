@@ -35,6 +35,30 @@ def _parser() -> argparse.ArgumentParser:
     _add_model_options(doctor)
     doctor.add_argument("--rebuild-index", action="store_true", help="make the index of what was said anew")
     doctor.set_defaults(command=_doctor)
+    _add_store_commands(commands)
+    setup = commands.add_parser("setup", help="find a model, configure it, and try it")
+    setup.add_argument("--yes", action="store_true", help="write what is proposed without asking")
+    _add_provider_options(setup)
+    setup.add_argument("--api-key-env", metavar="NAME", help="the variable that holds the key; never the key itself")
+    setup.add_argument(
+        "--api-key-keyring", metavar="ENTRY", help="the entry of the system's keyring that holds the key"
+    )
+    setup.set_defaults(command=_setup)
+    export = commands.add_parser("export", help="a stored conversation, as Markdown or JSON Lines")
+    export.add_argument("conversation", metavar="ID")
+    export.add_argument("--format", choices=("markdown", "jsonl"), default="markdown", help="jsonl can be imported")
+    export.set_defaults(command=_export)
+    received = commands.add_parser("import", help="store an exported conversation as a new one")
+    received.add_argument("file", metavar="FILE", help="JSON Lines; - reads them from standard input")
+    received.add_argument("--workspace", metavar="DIR", default=".", help="the project it belongs to (default: here)")
+    received.set_defaults(command=_import)
+    schema = commands.add_parser("schema", help="the wire's types")
+    schema.add_argument("--json", action="store_true", required=True, help="as JSON Schema")
+    schema.set_defaults(command=_schema)
+    return parser
+
+
+def _add_store_commands(commands: Any) -> None:
     search = commands.add_parser("search", help="find what was said in any conversation")
     search.add_argument("words", metavar="WORD", nargs="+", help='words, beginnings (word*) and "phrases"')
     search.add_argument("--workspace", metavar="DIR", help="only conversations of this project")
@@ -44,18 +68,6 @@ def _parser() -> argparse.ArgumentParser:
     backup = commands.add_parser("backup", help="copy everything that is stored to a new directory")
     backup.add_argument("directory", metavar="DIR", help="what the copy is to be called; must not be there yet")
     backup.set_defaults(command=_backup)
-    setup = commands.add_parser("setup", help="find a model, configure it, and try it")
-    setup.add_argument("--yes", action="store_true", help="write what is proposed without asking")
-    _add_provider_options(setup)
-    setup.add_argument("--api-key-env", metavar="NAME", help="the variable that holds the key; never the key itself")
-    setup.add_argument(
-        "--api-key-keyring", metavar="ENTRY", help="the entry of the system's keyring that holds the key"
-    )
-    setup.set_defaults(command=_setup)
-    schema = commands.add_parser("schema", help="the wire's types")
-    schema.add_argument("--json", action="store_true", required=True, help="as JSON Schema")
-    schema.set_defaults(command=_schema)
-    return parser
 
 
 def _add_model_options(parser: argparse.ArgumentParser) -> None:
@@ -154,6 +166,18 @@ def _setup(options: argparse.Namespace) -> int:
     from tinsmith.adapters.setup import set_up
 
     return set_up(overrides=_overrides(options), is_confirmed=options.yes)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from tinsmith.adapters.transfer import export_conversation
+
+    return export_conversation(options.conversation, options.format)
+
+
+def _import(options: argparse.Namespace) -> int:
+    from tinsmith.adapters.transfer import import_conversation
+
+    return import_conversation(options.file, options.workspace)
 
 
 def _schema(_: argparse.Namespace) -> int:

@@ -22,14 +22,21 @@ from tinsmith.net.fetch import WebFetcher
 from tinsmith.net.http import HttpClient
 from tinsmith.services import inspection
 from tinsmith.services.approvals import Approvals
-from tinsmith.services.conversations import Conversations, own_lease
+from tinsmith.services.changes import Changes
+from tinsmith.services.conversations import Conversations
 from tinsmith.services.first_run import ask_once
+from tinsmith.services.holding import own_lease
+from tinsmith.services.images import Images
 from tinsmith.services.journal import Journal
 from tinsmith.services.keys import Keys, api_key, secret_variables, without_secrets
 from tinsmith.services.models import Models
 from tinsmith.services.prompts import Scope
+from tinsmith.services.queue import Queue
 from tinsmith.services.settings import OffLoop, SettingsService, tool_options
+from tinsmith.services.transcripts import Transcripts
 from tinsmith.services.turns import Turns
+from tinsmith.services.usage import usage_view
+from tinsmith.services.windows import Windows
 from tinsmith.store import Storage, Store
 from tinsmith.tools import builtin_tools
 from tinsmith.tools.linkup import Linkup
@@ -44,7 +51,7 @@ STOP_TIMEOUT = 2.5
 """Seconds that running turns have to write their end before the store is closed."""
 
 Result = TypeVar("Result")
-INSPECTABLE = ("messages", "context", "server")
+INSPECTABLE = ("messages", "context", "usage", "server")
 
 
 class Runtime:
@@ -58,6 +65,7 @@ class Runtime:
         off_loop: OffLoop,
         http: HttpClient,
         keys: Keys,
+        images: Images,
         llm: Model,
         settings: SettingsService,
         journal: Journal,
@@ -79,12 +87,15 @@ class Runtime:
         web_search = tool_options(configured, "web_search")
         self._fetcher = WebFetcher(tool_options(configured, "web_fetch"))
         self._sandbox = cache(lambda: _open_sandbox(directories))
+        self._ledger = cache(_open_ledger)
         self.directories = directories
         self.settings = settings
         self.journal = journal
         self.models = Models(http, keys.credentials)
-        self.conversations = Conversations(storage, journal, own_lease(journal.epoch))
+        lease = own_lease(journal.epoch)
+        self.conversations = Conversations(storage, journal, lease)
         self.approvals = Approvals(storage, prompter)
+        self.changes = Changes(storage, journal, self.conversations, documents)
         self._tools = builtin_tools(
             documents,
             cache_dir=directories.cache,
@@ -95,14 +106,19 @@ class Runtime:
             symbols=symbols,
             fetcher=self._fetcher,
             searcher=Linkup(http, web_search, api_key),
+            changes=self.changes,
             sandbox=self._sandbox,
+            ledger=self._ledger,
         )
+        queue = Queue(storage, journal)
         self.turns = Turns(
             conversations=self.conversations,
+            queue=queue,
             journal=journal,
             settings=settings,
             models=self.models,
             approvals=self.approvals,
+            images=images,
             llm=llm,
             tools=self._tools,
             locate=self._locate,
@@ -110,6 +126,10 @@ class Runtime:
             spawn=self.spawn,
             instance=journal.epoch,
         )
+        self.transcripts = Transcripts(
+            storage, journal, self.conversations, self.turns, queue, self._redact, self._forget, self.spawn, off_loop
+        )
+        self.windows = Windows(storage, journal, self.conversations, self.turns, lease, self._forget)
 
     def spawn(self, work: Coroutine[Any, Any, Result], name: str) -> asyncio.Task[Result | None]:
         """Run a coroutine as a task that this runtime owns; it is cancelled when the runtime closes.
@@ -149,6 +169,8 @@ class Runtime:
             case "messages":
                 conversation = self.conversations.get(conversation_id)
                 return inspection.messages_view(conversation, self.conversations.transcript(conversation_id))
+            case "usage":
+                return usage_view(self.conversations.get(conversation_id), self.conversations.usage(conversation_id))
             case "context":
                 return inspection.context_view(await self.turns.view(conversation_id))
             case _:
@@ -192,8 +214,18 @@ class Runtime:
         headers = variables_of(settings.llm_config.headers.values())
         return secret_variables(settings.llm_config.api_key_env, search.get("api_key_env", ""), *headers)
 
+    def _forget(self, conversation_id: str) -> None:
+        """What was shown in the conversation may not be part of it any more: files are read again before edits."""
+        self._ledger().forget(conversation_id)
+
     def _redact(self, text: str) -> str:
         return without_secrets(text, self._secret_variables(), self.keys.found())
+
+
+def _open_ledger() -> Any:
+    from tinsmith.workspace.ledger import Ledger
+
+    return Ledger()
 
 
 def _open_sandbox(directories: Directories) -> Any:
@@ -229,6 +261,7 @@ async def open_runtime(
     store = storage or await off_loop(lambda: Store.open(directories.store))
     http = HttpClient()
     keys = Keys(off_loop)
+    images = Images(store, off_loop)
     failure: AgentError | None = None
     try:
         journal = Journal(store, epoch or new_id("s"))
@@ -243,7 +276,8 @@ async def open_runtime(
                 off_loop=off_loop,
                 http=http,
                 keys=keys,
-                llm=llm or Provider(http, keys.credentials, lambda: new_id("k")),
+                images=images,
+                llm=llm or Provider(http, keys.credentials, lambda: new_id("k"), images.load),
                 settings=settings,
                 journal=journal,
                 directories=directories,
@@ -252,6 +286,7 @@ async def open_runtime(
                 diagnostics=diagnostics,
                 symbols=symbols,
             )
+            runtime.spawn(runtime.windows.run(), "windows")
             try:
                 yield runtime
             except AgentError as error:  # a group of one would hide what it says

@@ -72,6 +72,10 @@ def prefix(text: str, effect="allow", **more) -> Rule:
     return Rule("r", effect, "bash", text, "conversation", prefix=tuple(text.split()), **more)
 
 
+def whole(text: str, **more) -> Rule:
+    return Rule("r", "allow", "bash", text, "conversation", **more)
+
+
 @pytest.mark.parametrize(
     ("rules", "access", "word"),
     [
@@ -89,9 +93,18 @@ def prefix(text: str, effect="allow", **more) -> Rule:
         ([prefix("git push", "deny"), prefix("git")], command(part("ls", "read"), part("git push")), "refuse"),
         ([prefix("git push", "deny")], command(part("git push", is_plain=False), command_class="network"), "refuse"),
         ([prefix("git push", "ask"), prefix("git")], command(part("git push")), "ask"),
-        ([prefix("git")], command(part("git push"), is_unsandboxed=True), "ask"),
-        ([prefix("git", is_unsandboxed=True)], command(part("git push"), is_unsandboxed=True), "run"),
-        ([prefix("git", is_unsandboxed=True)], command(part("git push")), "run"),
+        ([prefix("git")], command(part("git push"), grant="network"), "ask"),
+        ([prefix("git")], command(part("git push"), grant="unsandboxed"), "ask"),
+        ([prefix("git", grant="network")], command(part("git push")), "run"),
+        ([prefix("git", grant="network")], command(part("git push"), grant="network"), "run"),
+        ([prefix("git", grant="network")], command(part("git push"), grant="unsandboxed"), "ask"),
+        ([prefix("git", grant="unsandboxed")], command(part("git push")), "run"),
+        ([prefix("git", grant="unsandboxed")], command(part("git push"), grant="network"), "run"),
+        ([prefix("git", grant="unsandboxed")], command(part("git push"), grant="unsandboxed"), "run"),
+        ([prefix("git", "deny")], command(part("git push"), grant="network"), "refuse"),
+        ([whole("./x")], command(part("./x"), grant="network"), "ask"),
+        ([whole("./x", grant="network")], command(part("./x"), grant="network"), "run"),
+        ([whole("./x", grant="network")], command(part("./x"), grant="unsandboxed"), "ask"),
         ([prefix("git")], command(), "ask"),
         ([prefix("git push", "deny")], command(command_class="read"), "ask"),
         ([], command(part("ls", "read"), command_class="read"), "run"),
@@ -101,9 +114,12 @@ def test_rules_by_their_first_words(rules, access, word):
     assert judge("ask", access, "bash", tuple(rules), "t1") == word
 
 
-def test_what_is_outside_the_sandbox_asks_in_every_mode_but_the_one_that_refuses():
-    words = [decide(mode, command(part("ls", "read"), command_class="read", is_unsandboxed=True)) for mode in MODES]
-    assert words == ["refuse", "ask", "ask", "ask"]
+@pytest.mark.parametrize("grant", ["network", "unsandboxed"])
+@pytest.mark.parametrize("command_class", ["read", "write_workspace", "network", "unknown"])
+def test_a_grant_asks_in_every_mode_but_the_one_that_refuses(grant, command_class):
+    wanted = command(part("ls", command_class), command_class=command_class, grant=grant)
+    assert [decide(mode, wanted) for mode in MODES] == ["refuse", "ask", "ask", "ask"]
+    assert judge("read_only", wanted, "bash", (prefix("ls", grant="unsandboxed"),), "t1") == "refuse"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +127,9 @@ def test_what_is_outside_the_sandbox_asks_in_every_mode_but_the_one_that_refuses
     [
         (command(part("git commit -m x"), rule_prefix=("git", "commit")), "bash(git commit …)"),
         (command(part("./run.sh --fast")), "bash(./run.sh --fast)"),
-        (command(part("npm ci"), rule_prefix=("npm", "ci"), is_unsandboxed=True), "bash(npm ci …) without the sandbox"),
+        (command(part("npm ci"), rule_prefix=("npm", "ci"), grant="network"), "bash(npm ci …) with network"),
+        (command(part("./x"), grant="network"), "bash(./x) with network"),
+        (command(part("npm ci"), rule_prefix=("npm", "ci"), grant="unsandboxed"), "bash(npm ci …) without the sandbox"),
         (Access("change", "title", SUBJECT, "src/a.py"), "edit(src/a.py)"),
     ],
 )

@@ -9,12 +9,20 @@ from tinsmith.domain.cancel import CancelToken
 from tinsmith.domain.conversation import Conversation
 from tinsmith.domain.event import Event
 from tinsmith.domain.message import Message, TextPart, Usage, UserMessage
-from tinsmith.domain.policy import Access, CommandSubject, PermissionAnswer, PermissionQuestion, Rule, ToolSubject
+from tinsmith.domain.policy import (
+    Access,
+    CommandSubject,
+    Grant,
+    PermissionAnswer,
+    PermissionQuestion,
+    Rule,
+    ToolSubject,
+)
 from tinsmith.domain.ports import Model
 from tinsmith.domain.redaction import redact
 from tinsmith.domain.request import TurnRequest
 from tinsmith.domain.settings import ModelChoice, Settings
-from tinsmith.domain.tool import CallScope, ToolResult, ToolSpec
+from tinsmith.domain.tool import CallScope, Denial, ToolResult, ToolSpec
 from tinsmith.domain.turn import TurnEnd, WindowEdges
 from tinsmith.engine.turn import run_turn
 from tinsmith.services.journal import Journal
@@ -35,6 +43,7 @@ class Path(msgspec.Struct, forbid_unknown_fields=True):
 
 class Command(msgspec.Struct, forbid_unknown_fields=True):
     command: str
+    grant: Grant | None = None
 
 
 Run = Callable[[Any, CallScope], Awaitable[ToolResult]]
@@ -56,7 +65,9 @@ def shell(run: Run | None = None) -> ToolSpec:
     """A tool named bash that may change anything."""
 
     async def preview(args: Command, scope: CallScope) -> Access:
-        return Access("run", f"bash {args.command}", CommandSubject(args.command, scope.cwd), args.command)
+        subject = CommandSubject(args.command, scope.cwd)
+        notes = (f"{args.grant} opens much",) if args.grant else ()
+        return Access("run", f"bash {args.command}", subject, args.command, grant=args.grant, notes=notes)
 
     async def echo(args: Command, scope: CallScope) -> ToolResult:
         scope.output(args.command)
@@ -67,8 +78,16 @@ def shell(run: Run | None = None) -> ToolSpec:
     )
 
 
+def denied(args: Command, content: str = "exit: 1\nno network\n") -> ToolResult:
+    """What a command came to that lacked the network."""
+    denial = Denial(Command(args.command, "network"), f"again {args.command}", "It ended with exit 1.")
+    return ToolResult(content, ok=False, mutation_state="attempted", error_code="exitCode", denied=denial)
+
+
 class Person:
     """Approvals whose person answers from a list; without an answer nobody is there."""
+
+    is_there = True
 
     def __init__(self, *answers: str | PermissionAnswer) -> None:
         self.answers = list(answers)

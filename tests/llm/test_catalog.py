@@ -46,7 +46,7 @@ ENDPOINT = Endpoint("https://h/v1/models", "h", "KEY")
         ({"id": "a", "context_length": 0, "top_provider": {"context_length": 7}}, CatalogEntry("a", "a", 7)),
         (
             {"id": "a", "capabilities": {"vision": True, "fim": False}},
-            CatalogEntry("a", "a", tags=frozenset({"vision"})),
+            CatalogEntry("a", "a", tags=frozenset({"vision"}), sees_images=True),
         ),
         (
             {
@@ -57,12 +57,21 @@ ENDPOINT = Endpoint("https://h/v1/models", "h", "KEY")
                 "max_tokens": 64000,
                 "capabilities": {"image_input": {"supported": True}, "batch": {"supported": False}},
             },
-            CatalogEntry("claude-x", "Claude X", 200000, 64000, frozenset({"image_input"})),
+            CatalogEntry("claude-x", "Claude X", 200000, 64000, frozenset({"image_input"}), sees_images=True),
         ),
         (
             {"id": "a", "max_context_length": 32768, "capabilities": {"function_calling": True}},
             CatalogEntry("a", "a", 32768, tags=frozenset({"tools"})),
         ),
+        ({"id": "a", "capabilities": {"vision": False}}, CatalogEntry("a", "a", sees_images=False)),
+        ({"id": "a", "capabilities": {"image_input": {"supported": False}}}, CatalogEntry("a", "a", sees_images=False)),
+        (
+            {"id": "a", "architecture": {"input_modalities": ["text", "image"]}},
+            CatalogEntry("a", "a", sees_images=True),
+        ),
+        ({"id": "a", "architecture": {"input_modalities": ["text"]}}, CatalogEntry("a", "a", sees_images=False)),
+        ({"id": "a", "type": "vlm"}, CatalogEntry("a", "a", sees_images=True)),
+        ({"id": "a", "type": "llm"}, CatalogEntry("a", "a", sees_images=False)),
         (
             {"id": "a", "supported_parameters": ["tools", 7], "tags": ["new"]},
             CatalogEntry("a", "a", tags=frozenset({"tools", "new"})),
@@ -208,7 +217,11 @@ async def test_a_whole_page_of_anthropics_models_is_asked_for(http) -> None:
                 "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40960},
                 "capabilities": ["completion", "tools"],
             },
-            CatalogEntry("m", "m", 40960, tags=frozenset({"completion", "tools"})),
+            CatalogEntry("m", "m", 40960, tags=frozenset({"completion", "tools"}), sees_images=False),
+        ),
+        (
+            {"model_info": {"gemma3.context_length": 8192}, "capabilities": ["completion", "vision"]},
+            CatalogEntry("m", "m", 8192, tags=frozenset({"completion", "vision"}), sees_images=True),
         ),
         (
             {"parameters": 'stop "x"\nnum_ctx        16384\n', "model_info": {"qwen3.context_length": 40960}},

@@ -106,6 +106,21 @@ def test_whether_a_call_is_complete(arguments: Any, finish_reason: str, kept: st
     assert made(*chunks) == [("call_1", "read", kept, is_complete)]
 
 
+@pytest.mark.parametrize(
+    ("finish_reason", "are_complete"),
+    [("tool_calls", [True] * 4), ("length", [True, False, False, False]), ("content_filter", [False] * 4)],
+)
+def test_before_a_limit_what_may_be_cut_is_not_complete(finish_reason: str, are_complete: list[bool]) -> None:
+    chunks = (
+        fragment(0, "a", "read", '{"path":"a"}'),
+        fragment(1, "b", "read", '{"path":"b"'),
+        fragment(2, "c", "code_map", ""),
+        fragment(3, "d", "read", "{}"),
+        fragment(1, None, None, "}"),
+    )
+    assert [complete for *_, complete in made(*chunks, delta(finish_reason))] == are_complete
+
+
 def test_a_call_without_a_name_is_never_run() -> None:
     assert made(fragment(0, "a", None, "{}"), delta("tool_calls")) == [("call_1", "", "{}", False)]
 

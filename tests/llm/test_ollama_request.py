@@ -10,7 +10,7 @@ from tinsmith.domain.ports import ModelRequest
 from tinsmith.domain.settings import ModelChoice
 from tinsmith.llm.dialect import Terms
 from tinsmith.llm.profiles import DEFAULT, Profile, profile_for
-from tinsmith.llm.truncation import remark_on_truncation
+from tinsmith.llm.remarks import remark_on_truncation
 
 
 def test_a_whole_request() -> None:

@@ -220,3 +220,34 @@ def test_the_other_name_of_the_limit() -> None:
     words = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     learned = learn(400, refusal(words, "max_tokens"), SENT, DEFAULT)
     assert learned == Profile(limit_field="max_completion_tokens")
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+        (404, "No endpoints found that support image input"),
+        (400, "m is not a multimodal model"),
+        (400, "At most 0 image(s) may be provided in one request."),
+        (400, "Invalid content type. image_url is only supported by certain models."),
+        (422, "messages[0]: unknown variant `image_url`, expected `text`"),
+        (400, "Image input is not enabled for this model"),
+        (400, "'messages.0.content' : value must be a string? No: content must be a string"),
+    ],
+)
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image_url", "image_url": {"url": "data:"}},
+        {"type": "input_image", "image_url": "data:"},
+        {"type": "image", "source": {}},
+        {"role": "user", "images": []},
+    ],
+)
+def test_a_model_that_takes_no_images_is_sent_none(status: int, words: str, part: dict) -> None:
+    sent = json.dumps({"messages": [part]}, separators=(",", ":")).encode()
+    blind = Profile(sees_images=False)
+    assert learn(status, refusal(words), sent, DEFAULT) == blind
+    assert learn(status, refusal(words), sent, blind) is None
+    assert learn(status, refusal(words), SENT, DEFAULT) is None
+    assert learn(400, refusal("messages.0.content.1.image.source: image exceeds 5 MB maximum"), sent, DEFAULT) is None

@@ -202,6 +202,8 @@ async def test_an_answer_that_breaks_off(ask, answer) -> None:
     [
         RawAnswer((event("whole", "stop"),)),
         RawAnswer((event("whole", "stop"),), is_cut=True),
+        RawAnswer((event("whole", "stop"), b"data: [DO")),
+        RawAnswer((event("whole", "stop"), b'data: {"choices":[],"usa'), is_cut=True),
         RawAnswer((event("whole"), DONE)),
         RawAnswer((event("whole", "stop"), b"data: [DONE]")),
         RawAnswer((event("whole", "stop"), DONE, FOREVER)),

@@ -57,6 +57,33 @@ def test_the_card_shows_what_is_asked_without_taking_the_focus(editor: Editor, p
     assert editor.status()["pending"] == 0
 
 
+def test_what_to_know_of_it_stands_on_the_card(editor: Editor, peer: Peer, turn: str) -> None:
+    params = {
+        "requestKey": "q1",
+        "conversationId": "c1",
+        "turnId": turn,
+        "callId": "k1",
+        "title": "Run with network: x",
+    }
+    notes = ["With network it reaches\neverything.", "It can send what it reads."]
+    subject = {**COMMAND, "sandbox": "bubblewrap, with network"}
+    asked = peer.request("agent/requestPermission", {**params, "subject": subject, "options": OPTIONS, "notes": notes})
+    assert editor.wait_for_text("ga  Allow once")[8:17] == [
+        "    make test",
+        "",
+        "    in /project",
+        "    sandbox: bubblewrap, with network · class: unknown",
+        "",
+        "    With network it reaches everything.",
+        "",
+        "    It can send what it reads.",
+        "",
+    ]
+    editor.enter_transcript()
+    editor.keys("/in this turn<CR><CR>")
+    assert answer(asked)["optionId"] == "o2"
+
+
 @pytest.mark.parametrize(
     ("command", "wanted"),
     [

@@ -79,6 +79,45 @@ def test_an_edit_lands_in_the_unsaved_buffer_after_an_approval_and_one_undo_take
     assert buffer(editor) == TEXT + "mine\n"
 
 
+def asked(editor, method, **params):
+    """The result of a request of the client."""
+    editor.lua(
+        """
+        local method, params = ...
+        vim.g.result = nil
+        require('tinsmith.client').request(method, params, function(problem, result)
+          vim.g.result = problem or result
+        end)
+        """,
+        method,
+        params,
+    )
+    return eventually(lambda: editor.nvim.vars.get("result"))
+
+
+def test_an_undo_of_a_hunk_lands_in_the_buffer_as_an_undo_step_of_its_own(begin):
+    _, editor = begin(READ, edit_line_two, reply("Done."), settings={"permission_mode": "edits"})
+    editor.command("Tinsmith ask Change line two")
+    editor.wait_for_text("Done.")
+    editor.command("buffer a.txt")
+    editor.keys("ggOtyped<Esc>")
+    identifier = asked(editor, "agent/inspect", what="messages")["conversationId"]
+    (change,) = asked(editor, "agent/turnChanges", conversationId=identifier)["changes"]
+    assert [hunk["state"] for hunk in change["hunks"]] == ["open"]
+    params = {"conversationId": identifier, "action": "undo", "changeIds": [change["changeId"]]}
+    resolved = asked(editor, "agent/changeResolve", **params)
+    assert [hunk["state"] for hunk in resolved["changes"][0]["hunks"]] == ["undone"]
+    assert buffer(editor) == "typed\n" + TEXT + "mine\n"
+    assert (editor.workspace / "a.txt").read_text() == TEXT
+    editor.keys("u")
+    assert buffer(editor) == "typed\nalpha\nBETA\ngamma\nmine\n"
+    editor.keys("u")
+    assert buffer(editor) == "alpha\nBETA\ngamma\nmine\n"
+    editor.keys("u")
+    assert buffer(editor) == TEXT + "mine\n"
+    assert editor.status()["state"] == "idle"
+
+
 def test_an_edit_made_from_older_text_is_refused_and_the_users_words_stay(begin):
     typed = threading.Event()
 

@@ -254,3 +254,21 @@ def test_a_wrong_command_says_what_is_right(editor: Editor, command: str, wanted
     editor.lua("vim.notify = function(text) vim.g.said = text end")
     editor.command(command)
     assert wanted in editor.nvim.vars["said"]
+
+
+def test_a_changed_conversation_is_drawn_anew(editor: Editor, peer: Peer, turn: str) -> None:
+    end(peer, turn)
+    editor.wait_for_text("Hello")
+    item = {"kind": "user", "itemId": "m7", "turnId": "t0", "text": "What is left", "ts": 0}
+    peer.keep(c1=[item])
+    peer.event("conversationUpdated", state="idle", resync=True)
+    lines = editor.wait_for_text("What is left")
+    assert not any("Hello" in line for line in lines)
+
+
+def test_a_turn_of_another_window_is_over_when_that_window_is_gone(editor: Editor, peer: Peer, turn: str) -> None:
+    peer.event("conversationUpdated", state="running", heldBy={"pid": 4711})
+    editor.wait_for_state("thinking")
+    peer.event("conversationUpdated", state="idle", heldBy=None)
+    editor.wait_for_state("idle")
+    assert "turn" not in editor.status()

@@ -17,7 +17,7 @@ from tinsmith.proc.supervise import Command, Exited
 from tinsmith.workspace.protected import ProtectedPaths, set_aside
 
 
-async def run_all(world: str, commands: list[str], timeout: float) -> dict[str, object]:
+async def run_all(world: str, commands: list[str], timeout: float, *, has_network: bool) -> dict[str, object]:
     """The state of the sandbox, and of each command its exit code (-1 for a timeout) and what it wrote."""
     workspace = os.path.join(world, "workspace")
     sandbox = Sandbox(os.path.join(world, "cache"), os.environ)
@@ -27,8 +27,9 @@ async def run_all(world: str, commands: list[str], timeout: float) -> dict[str, 
     results = []
     for text in commands:
         found = protected.find(workspace)
-        tmp = sandbox.temporary_folder("c1")
-        grants = Grants(workspace, sandbox.caches, tmp, found.pinned, found.frozen, found.hidden)
+        with sandbox.temporary_folder("c1") as tmp:
+            pass
+        grants = Grants(workspace, sandbox.caches, tmp, found.pinned, found.frozen, found.hidden, has_network)
         environment = sandbox_environment(
             child_environment(os.environ), sandbox.caches, "/tmp" if state.kind == "bubblewrap" else tmp
         )
@@ -42,4 +43,4 @@ async def run_all(world: str, commands: list[str], timeout: float) -> dict[str, 
 
 if __name__ == "__main__":
     request = json.load(sys.stdin)
-    json.dump(asyncio.run(run_all(request["world"], request["commands"], request["timeout"])), sys.stdout)
+    json.dump(asyncio.run(run_all(**request)), sys.stdout)

@@ -1,10 +1,13 @@
 """Commands of every class, run for real: what reads changes nothing anywhere, the rest nothing outside its grant."""
 
+import ctypes
 import os
 import random
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.conftest import MISSING
@@ -17,8 +20,12 @@ HAS_BUBBLEWRAP = shutil.which("bwrap") is not None
 if not HAS_BUBBLEWRAP:
     MISSING["commands of every class in the sandbox"] = "no bubblewrap here (apt-get install bubblewrap)"
 
+if os.geteuid() != 0:
+    MISSING["commands of every class with a network"] = "not root, so there is no network to give them"
+
 NOT_TRIED = re.compile(r"\b(reboot|shutdown|halt|poweroff|init)\b")
 """Nobody should find out that these got through."""
+REACHING = ("echo x > /dev/tcp/127.0.0.1/1", "echo x > /dev/udp/127.0.0.1/1")
 EVERYTHING = ("home", "outside", "data", "workspace")
 SHIELDED = ("home", "outside", "data", "workspace/.git/hooks", "workspace/certs")
 
@@ -34,11 +41,13 @@ def made():
 
 def aimed(commands: list[str], listener: Listener) -> list[str]:
     """The commands with their hosts and ports turned to where somebody listens."""
-    port = listener.ports[0]
+    ports = dict(zip(("tcp", "udp"), listener.ports, strict=True))
     return [
-        re.sub(r"(/dev/(?:tcp|udp))/(?:localhost|127\.0\.0\.1)/\d+", rf"\1/127.0.0.1/{port}", text).replace(
-            "http://localhost", f"http://127.0.0.1:{port}"
-        )
+        re.sub(
+            r"/dev/(tcp|udp)/(?:localhost|127\.0\.0\.1)/\d+",
+            lambda found: f"/dev/{found[1]}/127.0.0.1/{ports[found[1]]}",
+            text,
+        ).replace("http://localhost", f"http://127.0.0.1:{ports['tcp']}")
         for text in commands
     ]
 
@@ -77,7 +86,8 @@ def sample(most: int) -> list[str]:
     return drawn
 
 
-def assert_nothing_gets_out(made: World, commands: list[str]) -> None:
+def assert_nothing_gets_out(made: World, commands: list[str], *, has_network: bool = False) -> None:
+    """But over the network, when that is granted."""
     made.hand_over()
     inner = Listener(made.workspace)
     outer = Listener(made.root)
@@ -85,7 +95,7 @@ def assert_nothing_gets_out(made: World, commands: list[str]) -> None:
     secrets = [made.workspace / ".env", made.workspace / ".git" / "config"]
     contents = [path.read_bytes() for path in secrets]
     try:
-        done = made.run(*aimed(commands, outer), timeout=2)
+        done = made.run(*aimed(commands, outer), timeout=2, has_network=has_network)
     finally:
         inner.close()
         outer.close()
@@ -93,8 +103,24 @@ def assert_nothing_gets_out(made: World, commands: list[str]) -> None:
     assert len(done["results"]) == len(commands)
     assert made.photograph(*SHIELDED) == before
     assert [path.read_bytes() for path in secrets] == contents
-    assert (inner.seen, outer.seen) == ([], [])
+    assert (inner.seen, {*outer.seen}) == ([], {"tcp", "udp"} if has_network else set())
     assert not [text for _, text in done["results"] if "key-of" in text]
+
+
+def in_a_network_of_its_own(function: Callable[[], None]) -> None:
+    """Run it where there is a loopback device and nothing else, so that nobody out there hears of it."""
+
+    def run() -> None:
+        assert ctypes.CDLL(None, use_errno=True).unshare(_NEW_NETWORK) == 0, os.strerror(ctypes.get_errno())
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        function()
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(run).result()
+
+
+_NEW_NETWORK = 0x40000000
+"""CLONE_NEWNET, of the calling thread: unshare(2)."""
 
 
 PIECES = """-delete > >x ;rm␣a.txt &&touch␣z " ' \\ { } * ? [ ] -o -ox < & | ( ) # ~ ! $x "$f" $( ` <( = -i -- -e w e
@@ -119,6 +145,21 @@ if HAS_BUBBLEWRAP:
         commands = sample(60)
         assert len(commands) >= 60
         assert_nothing_gets_out(made, commands)
+
+    if os.geteuid() == 0:
+
+        def test_with_a_network_they_reach_that_and_no_more(made):
+            commands = [*REACHING, *sample(30)]
+            in_a_network_of_its_own(lambda: assert_nothing_gets_out(made, commands, has_network=True))
+
+        @pytest.mark.long
+        @pytest.mark.timeout(600)
+        @pytest.mark.parametrize("user", [None, USER])
+        def test_all_commands_of_every_class_reach_no_more_than_a_network(made, user):
+            made.user = user
+            commands = [*REACHING, *sample(10_000)]
+            assert len(commands) >= 300
+            in_a_network_of_its_own(lambda: assert_nothing_gets_out(made, commands, has_network=True))
 
     @pytest.mark.long
     @pytest.mark.timeout(600)

@@ -7,9 +7,13 @@ import asyncio
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,9 +22,10 @@ from tests.proc.world import DRIVER, USER, Listener, World, world
 
 from tinsmith.domain.cancel import CancelToken
 from tinsmith.domain.errors import ToolError
+from tinsmith.proc import bubblewrap
 from tinsmith.proc.bubblewrap import Grants
 from tinsmith.proc.runner import Runner
-from tinsmith.proc.sandbox import Sandbox, SandboxState
+from tinsmith.proc.sandbox import Sandbox, SandboxState, links_of
 from tinsmith.proc.supervise import TERM_SECONDS, Cancelled, Command, Exited, TimedOut
 
 IS_ROOT = os.geteuid() == 0
@@ -144,10 +149,29 @@ LANDLOCK = {
     "stage and commit": ("echo new > c.txt && git add c.txt && git commit -qm second", True),
 }
 
+NETWORK = {
+    "reach the host's TCP": (BOTH["reach the host's TCP"][0], True),
+    "reach the host's TCP by bash": (BOTH["reach the host's TCP by bash"][0], True),
+    "open an internet socket": (LANDLOCK["open an internet socket"][0], True),
+    "send UDP": (LANDLOCK["send UDP"][0], True),
+    "serve and reach itself": (BUBBLEWRAP["serve and reach itself"][0], True),
+    "ask for addresses": (f"{PYTHON} 'import socket; assert len(socket.if_nameindex()) == INTERFACES'", True),
+    "resolve a local name": ("getent ahosts localhost", True),
+    "talk to programs by netlink": (f"{SOCKET}(16, 3, 2)'", False),
+    "ask the kernel's families": (f"{SOCKET}(16, 3, 16)'", False),
+    "listen to devices": (f"{SOCKET}(16, 3, 15)'", False),
+    "open a raw socket": (f"{SOCKET}(2, 3, 1)'", False),
+    "change a route": ("ip route add blackhole 203.0.113.0/24", False),
+}
+"""With the machine's network, in both."""
+REMOTE = {"reach the network", "resolve a name"}
+"""What depends on where the machine stands, once it has a network."""
+
 
 def told(probes, listener: Listener) -> list[str]:
     tcp, udp = listener.ports
     words = {"TCP": tcp, "UDP": udp, "UNIX": listener.path, "HOST": os.getpid()}
+    words["INTERFACES"] = len(socket.if_nameindex())
     pattern = re.compile("|".join(words))
     return [pattern.sub(lambda found: str(words[found[0]]), command) for command, _ in probes.values()]
 
@@ -199,6 +223,27 @@ def test_what_works_inside_and_what_does_not(place, kind, user):
     assert made.photograph(*kept) == before
 
 
+@users("bubblewrap", "landlock")
+def test_with_the_network_everything_else_is_as_without(place, kind, user):
+    made = place(user)
+    probes = {**BOTH, **(BUBBLEWRAP if kind == "bubblewrap" else LANDLOCK), **NETWORK}
+    probes = {name: probe for name, probe in probes.items() if name not in REMOTE}
+    listener = Listener(made.outside)
+    kept = ("home", "outside", "data", "workspace/.git/hooks", "workspace/deep")
+    before = made.photograph(*kept)
+    commands = ["echo x > $TMPDIR/kept", *told(probes, listener)]
+    try:
+        done = made.run(*commands, has_network=True, TINSMITH_SANDBOX=switch(kind))
+    finally:
+        listener.close()
+    assert done["kind"] == kind, done["reason"]
+    results = dict(zip(probes, done["results"][1:], strict=True))
+    assert {name: results[name] for name, (_, works) in probes.items() if (results[name][0] == 0) != works} == {}
+    assert {*listener.seen} == {"tcp", "udp"}
+    assert not [text for _, text in done["results"] if "key-of" in text]
+    assert made.photograph(*kept) == before
+
+
 @users("bubblewrap")
 def test_what_is_protected_cannot_be_moved_away(place, kind, user):
     """Protecting `.git/hooks` alone is undone by `mv .git x`; so is protecting anything below a folder that moves."""
@@ -217,9 +262,13 @@ def machinery_of(made: World) -> dict[str, str]:
     return {path: digest for path, digest in found.items() if machinery.fullmatch(path)}
 
 
+@pytest.mark.parametrize("has_network", [False, True])
 @users("bubblewrap", "landlock")
-def test_a_unix_socket_with_a_path_is_out_of_reach(place, kind, user):
-    """A network namespace does not hold these back: a container daemon, a key agent, an editor would answer."""
+def test_a_unix_socket_is_out_of_reach(place, kind, user, has_network):
+    """A container daemon, a key agent, an editor would answer.
+
+    No network namespace holds back those with a path, and with the machine's network there is none for the others.
+    """
     made = place(user)
     listeners = [Listener(folder) for folder in (made.workspace, made.home)]
     code = "import socket,sys; s=socket.socket(1,{0}); s.connect('{1}'); s.send(b'x')"
@@ -229,12 +278,13 @@ def test_a_unix_socket_with_a_path_is_out_of_reach(place, kind, user):
         commands.append(f'/usr/bin/env python3 -c "{code.format(1, listener.path)}"')
         commands.append(f'/usr/bin/env python3 -c "{code.format(2, listener.path + "-datagrams")}"')
         commands.append(f'/usr/bin/env python3 -c "{pair.format(listener.path + "-datagrams")}"')
+        commands.append(f'/usr/bin/env python3 -c "{code.format(1, chr(92) + "0" + listener.path)}"')
     try:
-        done = made.run(*commands, TINSMITH_SANDBOX=switch(kind))
+        done = made.run(*commands, has_network=has_network, TINSMITH_SANDBOX=switch(kind))
     finally:
         for listener in listeners:
             listener.close()
-    assert [code for code, _ in done["results"]] == [1] * 6, done["results"]
+    assert [code for code, _ in done["results"]] == [1] * 8, done["results"]
     assert [listener.seen for listener in listeners] == [[], []]
 
 
@@ -321,7 +371,7 @@ def test_nothing_outlives_the_program_that_started_it(place, kind, user):
     """Killed without a chance to clean up, it takes its commands with it, whatever they did to get away."""
     made = place(user)
     command = "setsid sleep 1000 & (setsid sleep 1000 &) ; (trap '' HUP TERM; sleep 1000) & touch begun; sleep 1000"
-    request = f'{{"world": "{made.root}", "timeout": 100, "commands": ["{command}"]}}'
+    request = f'{{"world": "{made.root}", "timeout": 100, "commands": ["{command}"], "has_network": false}}'
     driver = subprocess.Popen(
         [*made.prefix(), sys.executable, str(DRIVER)],
         stdin=subprocess.PIPE,
@@ -369,8 +419,8 @@ class Shell:
 
     def confine(self, workspace: str):
         self.sandbox.state()
-        grants = Grants(workspace, self.sandbox.caches, self.sandbox.temporary_folder("c"))
-        return self.sandbox.confine(grants, str(self.made.workspace))
+        with self.sandbox.temporary_folder("c") as tmp:
+            return self.sandbox.confine(Grants(workspace, self.sandbox.caches, tmp), str(self.made.workspace))
 
     async def run(self, text: str, timeout: float = 20):
         workspace = str(self.made.workspace)
@@ -445,6 +495,31 @@ if HAS_BUBBLEWRAP:
             assert shell.seconds < TERM_SECONDS
 
 
+if HAS_BUBBLEWRAP and IS_ROOT:
+
+    def test_with_the_network_the_resolver_is_found_behind_its_links():
+        """/etc/resolv.conf is often a link into /run, which the sandbox does not share."""
+        run = Path(tempfile.mkdtemp(prefix="tinsmith-", dir="/run"))
+        try:
+            with world() as made:
+                (run / "stub.conf").write_text("nameserver 127.0.0.53\n")
+                (run / "link.conf").symlink_to("stub.conf")
+                (made.root / "resolv.conf").symlink_to(f"/var{run}/link.conf")
+                resolver = links_of(str(made.root / "resolv.conf"))
+                assert resolver == (f"{run}/link.conf", f"{run}/stub.conf")
+                cache = made.root / "cache"
+                for name in ("tmp", "nothing"):
+                    (cache / name).mkdir(parents=True)
+                grants = Grants(str(made.workspace), str(cache), str(cache / "tmp"), has_network=True)
+                nothing = (str(made.outside / "file"), str(cache / "nothing"))
+                seen = f"cat {made.root}/resolv.conf; ls {run}"
+                arguments = bubblewrap.arguments(shutil.which("bwrap"), grants, "/", nothing, resolver)
+                done = subprocess.run([*arguments, "sh", "-c", seen], capture_output=True, text=True, check=True)
+                assert done.stdout == "nameserver 127.0.0.53\nlink.conf\nstub.conf\n"
+        finally:
+            shutil.rmtree(run)
+
+
 def is_below(process: str, folder: Path) -> bool:
     try:
         return Path(f"/proc/{process}/cwd").readlink().is_relative_to(folder)
@@ -494,6 +569,35 @@ def test_a_bubblewrap_that_is_not_roots_own_is_not_used(tmp_path):
 def test_old_temporary_folders_go(tmp_path):
     sandbox = Sandbox(str(tmp_path), {})
     for number in range(20):
-        Path(sandbox.temporary_folder(f"c{number}"), "file").write_text("x")
+        with sandbox.temporary_folder(f"c{number}") as folder:
+            Path(folder, "file").write_text("x")
     assert len(list((tmp_path / "tmp").iterdir())) == 8
-    assert Path(sandbox.temporary_folder("c19"), "file").exists()
+    with sandbox.temporary_folder("c19") as folder:
+        assert Path(folder, "file").exists()
+
+
+def test_a_temporary_folder_stays_while_a_command_of_another_process_may_be_in_it(tmp_path):
+    sandboxes = [Sandbox(str(tmp_path), {}) for _ in range(2)]
+    with ExitStack() as kept:
+        used = [Path(kept.enter_context(sandboxes[0].temporary_folder(f"used{number}"))) for number in range(12)]
+        for folder in used:
+            os.utime(folder, (0, 0))
+        for number in range(12):
+            with sandboxes[1].temporary_folder(f"c{number}"):
+                pass
+        assert all(folder.is_dir() for folder in used)
+    with sandboxes[1].temporary_folder("last"):
+        assert len(list((tmp_path / "tmp").iterdir())) == 8
+
+
+def test_many_take_and_tidy_temporary_folders_at_once(tmp_path):
+    def work(worker: int) -> None:
+        sandbox = Sandbox(str(tmp_path), {})
+        for number in range(60):
+            with sandbox.temporary_folder(f"c{worker}_{number}") as folder:
+                file = Path(folder, "file")
+                file.write_text("x")
+                assert file.read_text() == "x"
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(work, range(8))) == [None] * 8

@@ -97,9 +97,11 @@ class World:
         told = subprocess.run(arguments, env=self.environment(**environment), capture_output=True, check=False)
         return told.returncode == 0
 
-    def run(self, *commands: str, timeout: float = 10, **environment: str) -> dict:
+    def run(self, *commands: str, timeout: float = 10, has_network: bool = False, **environment: str) -> dict:
         """Run the commands in the sandbox, one after the other."""
-        request = json.dumps({"world": str(self.root), "commands": commands, "timeout": timeout})
+        request = json.dumps(
+            {"world": str(self.root), "commands": commands, "timeout": timeout, "has_network": has_network}
+        )
         done = subprocess.run(
             [*self.prefix(), sys.executable, str(DRIVER)],
             input=request,
@@ -137,7 +139,7 @@ def world(user: int | None = None) -> Iterator[World]:
 
 
 class Listener:
-    """TCP, UDP and unix sockets of this machine; `seen` is what anybody said to them."""
+    """TCP, UDP and unix sockets of this machine, with a path and without; `seen` is what anybody said to them."""
 
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "socket")
@@ -151,10 +153,20 @@ class Listener:
         self.datagrams.bind(self.path + "-datagrams")
         for path in (self.path, self.path + "-datagrams"):
             os.chmod(path, 0o777)
+        self.abstract = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.abstract.bind(f"\0{self.path}")
+        self.abstract.listen()
+        self._sockets = {
+            "tcp": self.tcp,
+            "udp": self.udp,
+            "unix": self.unix,
+            "dgram": self.datagrams,
+            "abstract": self.abstract,
+        }
         self.seen: list[str] = []
         self._threads = [
             threading.Thread(target=self._listen, args=(name, each), daemon=True)
-            for name, each in (("tcp", self.tcp), ("udp", self.udp), ("unix", self.unix), ("dgram", self.datagrams))
+            for name, each in self._sockets.items()
         ]
         for thread in self._threads:
             thread.start()
@@ -176,7 +188,7 @@ class Listener:
             self.seen.append(name)
 
     def close(self) -> None:
-        for each in (self.tcp, self.udp, self.unix, self.datagrams):
+        for each in self._sockets.values():
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()

@@ -21,7 +21,7 @@ from tinsmith.domain.policy import PermissionAnswer, PermissionQuestion
 from tinsmith.domain.turn import WindowEdges
 from tinsmith.llm.scripted import Call, ScriptedModel, Wait, reply
 from tinsmith.proc.identity import boot_id
-from tinsmith.services.conversations import ConversationHeldError
+from tinsmith.services.holding import ConversationHeldError
 from tinsmith.store import Lease
 
 FOREVER = ScriptedModel(lambda request: reply("One ", Wait()))
@@ -335,6 +335,8 @@ class TestRules:
 
 class Nobody:
     """A person who never answers."""
+
+    is_there = True
 
     def __init__(self):
         self.questions: list[PermissionQuestion] = []

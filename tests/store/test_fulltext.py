@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tinsmith.domain.conversation import Conversation
+from tinsmith.domain.conversation import Conversation, Rewind
 from tinsmith.domain.errors import SchemaError
 from tinsmith.domain.ids import message_id, now_ms
 from tinsmith.domain.message import AssistantMessage, ImagePart, TextPart, ToolCall, ToolMessage, UserMessage
@@ -39,8 +39,8 @@ async def settle(request, storage):
     return settle
 
 
-def user(text: str, created_at: int = 0, **more) -> UserMessage:
-    return UserMessage("", "t", (TextPart(text),), created_at, **more)
+def user(text: str, created_at: int = 0) -> UserMessage:
+    return UserMessage("", "t", (TextPart(text),), created_at)
 
 
 async def say(storage, *texts: str, conversation_id: str = C) -> None:
@@ -131,12 +131,12 @@ async def test_what_is_searched_of_a_message(storage, settle):
     assert [found(storage, word) for word in unseen] == [[]] * len(unseen)
 
 
-async def test_what_is_replaced_marked_or_deleted_is_not_found(storage, settle):
+async def test_what_is_replaced_rewound_or_deleted_is_not_found(storage, settle):
     await say(storage, "first word", "second word", "third word")
     await settle()
     await storage.write(lambda s: s.messages.put(C, msgspec.structs.replace(user("other"), message_id=message_id(0))))
-    hidden = msgspec.structs.replace(user("second word", marks=("rewound",)), message_id=message_id(1))
-    await storage.write(lambda s: s.messages.put(C, hidden))
+    rewound = Conversation(C, "/c_1", 0, 0, rewinds=(Rewind(1, 1),))
+    await storage.write(lambda s: s.conversations.put(rewound))
     assert await storage.write(lambda s: s.messages.delete(C, message_id(2)))
     assert not await storage.write(lambda s: s.messages.delete(C, message_id(2)))
     assert found(storage, "word") == []
@@ -144,8 +144,7 @@ async def test_what_is_replaced_marked_or_deleted_is_not_found(storage, settle):
     await settle()
     assert found(storage, "word") == []
     assert found(storage, "other") == ["c_1:m00000000"]
-    back = msgspec.structs.replace(hidden, marks=())
-    await storage.write(lambda s: s.messages.put(C, back))
+    await storage.write(lambda s: s.conversations.put(Conversation(C, "/c_1", 0, 0)))
     assert found(storage, "word") == ["c_1:m00000001"]
 
 
@@ -215,7 +214,7 @@ async def test_more_than_can_be_read_through_is_told(storage):
 _words = st.sampled_from(["foo", "Bar", "fooBar", "foo_bar", "BARBAR", "naïve", "日本語", "本", "x1"])
 _texts = st.lists(_words, max_size=4).map(" ".join)
 _changes = st.one_of(
-    st.tuples(st.just("put"), st.integers(0, 5), _texts, st.booleans()),
+    st.tuples(st.just("put"), st.integers(0, 5), _texts, st.just(value=False)),
     st.tuples(st.just("delete"), st.integers(0, 5), st.just(""), st.just(value=False)),
     st.tuples(st.just("fold"), st.just(0), st.just(""), st.booleans()),
 )
@@ -227,18 +226,17 @@ async def test_the_index_agrees_with_the_texts_after_any_history(changes, words,
     store = InMemoryStore()
     await store.write(lambda s: s.conversations.put(Conversation(C, "/", 0, 0)))
     texts: dict[str, str] = {}
-    for kind, number, text, is_hidden in changes:
+    for kind, number, text, is_eager in changes:
         identifier = message_id(number)
         if kind == "put":
-            marks = ("rewound",) if is_hidden else ()
-            message = UserMessage(identifier, "t", (TextPart(text),), marks=marks)
+            message = UserMessage(identifier, "t", (TextPart(text),))
             await store.write(lambda s, m=message: s.messages.put(C, m))
-            texts[identifier] = "" if is_hidden else text
+            texts[identifier] = text
         elif kind == "delete":
             await store.write(lambda s, i=identifier: s.messages.delete(C, i))
             texts.pop(identifier, None)
         else:
-            await store.write(lambda s, least=1 if is_hidden else 3: s.search.fold(least))
+            await store.write(lambda s, least=1 if is_eager else 3: s.search.fold(least))
     query = " ".join(words) + end
     terms = parse_query(query).terms
     expected = [

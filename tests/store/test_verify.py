@@ -157,3 +157,15 @@ async def test_a_backup_replaces_nothing_and_leaves_nothing_half_done(tmp_path):
         await asyncio.to_thread(back_up, store, str(tmp_path / "late"))
     assert sorted(os.listdir(tmp_path)) == ["empty", "link", "store", "taken"]
     assert (tmp_path / "taken").read_text() == "mine"
+
+
+async def test_bytes_that_nothing_uses_and_uses_of_bytes_that_are_gone_are_named(storage):
+    await storage.write(put("blob", b"abc:00000000", b"\0\1bytes"))
+    await storage.write(put("blob_use", b"def:message:c_1", b"{}"))
+    assert [*verify(storage)] == [
+        Finding("blob_use/def:message:c_1", "names bytes that are not there"),
+        Finding("blob/abc:00000000", "is used by nothing"),
+    ]
+    await storage.write(put("blob_use", b"abc:message:c_1", b"{}"))
+    await storage.write(put("blob_use", b"def:message:c_1", None))
+    assert [*verify(storage)] == []

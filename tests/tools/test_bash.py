@@ -138,9 +138,10 @@ async def test_an_explorer_only_runs_what_reads(bench):
             await spec.preview(bench.decoded("bash", {"command": command}), scope)
 
 
-async def test_without_a_sandbox_there_is_none_to_leave(bench):
-    access = await bench.preview("bash", command="make", unsandboxed=True)
-    assert (access.is_unsandboxed, access.title) == (False, "Run without a sandbox: make")
+@pytest.mark.parametrize("grant", ["network", "unsandboxed"])
+async def test_without_a_sandbox_there_is_none_to_leave(bench, grant):
+    access = await bench.preview("bash", command="make", grant=grant)
+    assert (access.grant, access.title, access.notes) == (None, "Run without a sandbox: make", ())
 
 
 async def test_a_missing_directory_is_named(bench):

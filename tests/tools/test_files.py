@@ -17,6 +17,8 @@ from tinsmith.domain.tool import Location
 from tinsmith.tools.ports import RESULT_CHARACTERS
 from tinsmith.workspace.text import text_hash
 
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\0\x30\x08\x02\0\0\0"
+
 
 @pytest.fixture
 def bench(tmp_path):
@@ -263,15 +265,26 @@ async def test_binaries_are_refused_with_their_size(bench):
     """EDIT-19."""
     doc = b"%DOC-1.0\n" + b"header line\n" * 125 + bytes(range(256)) * 4
     put(bench, "doc.bin", doc)
-    put(bench, "dot.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
-    for name, size in (("doc.bin", f"{len(doc):,}"), ("dot.png", "16")):
-        for refusal in (
-            await bench.refusal("read", path=name),
-            await bench.refusal("edit", path=name, hash="0" * 16, edits=[{"op": "delete", "start": 1}]),
-            await bench.refusal("write", path=name, hash="0" * 16, content="x"),
-        ):
-            assert refusal.code == "binary"
-            assert f"{size} bytes" in refusal.message
+    put(bench, "dot.png", PNG)
+    changes = [{"op": "delete", "start": 1}]
+    for refusal, size in (
+        (await bench.refusal("read", path="doc.bin"), len(doc)),
+        (await bench.refusal("edit", path="doc.bin", hash="0" * 16, edits=changes), len(doc)),
+        (await bench.refusal("write", path="doc.bin", hash="0" * 16, content="x"), len(doc)),
+        (await bench.refusal("edit", path="dot.png", hash="0" * 16, edits=changes), len(PNG)),
+        (await bench.refusal("write", path="dot.png", hash="0" * 16, content="x"), len(PNG)),
+    ):
+        assert refusal.code == "binary"
+        assert f"{size:,} bytes" in refusal.message
+
+
+@pytest.mark.parametrize(("end", "says"), [(None, "640x48 pixels"), (20, "broken off")])
+async def test_an_image_is_told_in_words(bench, end, says):
+    path = put(bench, "dot.png", PNG[:end])
+    result = await bench.call("read", path="dot.png")
+    assert result.ok
+    assert result.content.startswith(f"path: dot.png\nbinary: PNG image, {says}, {len(PNG[:end])} bytes\n")
+    assert result.locations == (Location(str(path)),)
 
 
 async def test_odd_characters_in_other_lines_stay(bench):

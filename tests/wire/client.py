@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,9 @@ def frame(message: Any) -> bytes:
 class Client:
     """`received` holds every message that came, in order; requests of the server are answered by `answers[method]`."""
 
-    def __init__(self, home: Path, workspace: Path, **environment: str) -> None:
+    def __init__(self, home: Path, workspace: Path, *, inside: Sequence[str] = (), **environment: str) -> None:
+        self.inside = inside
+        """The command that runs the server's own, as `bwrap … --` does."""
         self.home = home
         self.workspace = workspace
         self.environment = {
@@ -58,6 +60,7 @@ class Client:
     async def start(self, *, initialize: bool = True, agent: dict[str, Any] | None = AGENT, **options: Any) -> "Client":
         """Spawn the server and say hello."""
         self.process = await asyncio.create_subprocess_exec(
+            *self.inside,
             *SERVER,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

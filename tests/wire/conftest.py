@@ -27,12 +27,12 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def connect(home, workspace):
-    """Start a server; `base_url` names its provider, everything else goes to Client.start."""
+    """Start a server, maybe `inside` a command; `base_url` names its provider, what is left goes to Client.start."""
     clients: list[Client] = []
 
-    async def connect(base_url: str = "", *, environment=None, **options) -> Client:
+    async def connect(base_url: str = "", *, environment=None, inside=(), **options) -> Client:
         provider = {"TINSMITH_BASE_URL": base_url, "TINSMITH_MODEL": "scripted"} if base_url else {}
-        client = Client(home, workspace, **provider, **(environment or {}))
+        client = Client(home, workspace, inside=inside, **provider, **(environment or {}))
         clients.append(client)
         return await client.start(**options)
 

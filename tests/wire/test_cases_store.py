@@ -373,7 +373,7 @@ async def test_a_store_that_cannot_be_used_is_told_to_the_person(connect, home, 
         told = await client.until(lambda message: message.get("method") == "window/showMessage")
         assert words in told["params"]["message"]
         assert "TINSMITH_DATA_DIR" in told["params"]["message"]
-        assert await client.gone() == 1
+        assert await client.stop() == 0
         assert b"Traceback" not in await client.process.stderr.read()
         client = await connect(provider.base_url, environment={"TINSMITH_DATA_DIR": str(home / "other")})
         assert (await client.turn("hello"))["outcome"] == "completed"

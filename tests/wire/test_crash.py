@@ -1,5 +1,8 @@
 """A server that is killed: nothing acknowledged is lost, the turn has ended as interrupted, and it goes on."""
 
+import subprocess
+import sys
+
 from tinsmith.demo.server import LoopbackServer
 from tinsmith.llm.scripted import Call, ScriptedModel, Wait, reply
 
@@ -104,3 +107,55 @@ async def test_end_of_input_cancels_stores_and_ends(connect, home, workspace):
         client = await connect(provider.base_url)
         waited = await client.request("agent/turnWait", {"turnId": started["turnId"]})
         assert waited["outcome"] == "cancelled"
+
+
+async def test_killed_with_a_message_that_waits(connect, home):
+    model = ScriptedModel([reply("One ", Wait()), reply("Two.")])
+    async with LoopbackServer(model) as provider:
+        client = await connect(provider.base_url)
+        started = await client.ask("first")
+        await client.event("textDelta")
+        steered = await client.ask("and this too", conversationId=started["conversationId"], mode="steer")
+        assert steered["disposition"] == "steered"
+        await client.kill()
+        client = await connect(provider.base_url)
+        await load(client, started["conversationId"])
+        after = await client.turn("second", conversationId=started["conversationId"])
+        assert after["outcome"] == "completed"
+        shown = [event["item"]["text"] for event in client.events("itemUpdated") if event["item"]["kind"] == "user"]
+    assert [message.text for message in model.requests[-1].messages] == ["first", "and this too", "second"]
+    assert shown == ["and this too"]
+
+
+async def test_a_question_is_stored_for_as_long_as_it_stands(connect, home):
+    model = ScriptedModel([reply(Call("bash", {"command": "touch a"})), reply("Done.")])
+    asked = []
+    async with LoopbackServer(model) as provider:
+        client = await connect(provider.base_url)
+        client.answers["agent/requestPermission"] = asked.append
+        started = await client.ask("run it")
+        identifier = started["conversationId"]
+        await client.poll(lambda: asked)
+        assert open_questions(home, identifier) == [asked[0]["requestKey"]]
+        await client.kill()
+        client = await connect(provider.base_url)
+        await load(client, identifier)
+        assert open_questions(home, identifier) == []
+        client.answers["agent/requestPermission"] = lambda params: {"optionId": params["options"][0]["optionId"]}
+        assert (await client.turn("again", conversationId=identifier))["outcome"] == "completed"
+        assert open_questions(home, identifier) == []
+
+
+def open_questions(home, identifier):
+    """The keys of the stored questions, as another process reads them."""
+    read = (
+        "import sys; from tinsmith.store import Store; store = Store.open(sys.argv[1]);"
+        "print(*store.read(lambda session: [q.request_key for q in session.pending.all(sys.argv[2])]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", read, str(home / "data" / "store"), identifier],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()

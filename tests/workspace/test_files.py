@@ -20,6 +20,11 @@ from tinsmith.workspace.text import text_hash
 from tinsmith.workspace.writing import write_file
 
 
+def deletion(path):
+    before = read_file(str(path))
+    return FileChange(str(path), before, (TextChange(0, len(before.text), ""),), "", text_hash(""), is_deletion=True)
+
+
 def change_of(path, *edits):
     return apply_edits(read_file(str(path)), edits).change
 
@@ -201,6 +206,35 @@ def test_a_file_that_vanishes_in_between_is_not_brought_back(tmp_path, monkeypat
     MeddledWith(monkeypatch, file.unlink)
     assert refusal_of(write_file, change).code == "notWritable"
     assert os.listdir(tmp_path) == []
+
+
+def test_a_deletion_takes_exactly_the_text_it_was_made_for(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("ours\n")
+    change = deletion(file)
+    file.write_text("ours\nand theirs\n")
+    with pytest.raises(StaleError):
+        write_file(change)
+    assert file.read_text() == "ours\nand theirs\n"
+    file.write_text("ours\n")
+    file.chmod(0o444)
+    assert refusal_of(write_file, change).code == "readOnly"
+    file.chmod(0o644)
+    write_file(change)
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(StaleError):
+        write_file(change)
+
+
+@pytest.mark.usefixtures("_either_way")
+def test_a_file_that_changes_right_before_its_deletion_stays(tmp_path, monkeypatch):
+    file = tmp_path / "a.txt"
+    file.write_text("ours\n")
+    change = deletion(file)
+    MeddledWith(monkeypatch, lambda: file.write_text("theirs\n"))
+    with pytest.raises(StaleError):
+        write_file(change)
+    assert (file.read_text(), os.listdir(tmp_path)) == ("theirs\n", ["a.txt"])
 
 
 def test_a_hard_link_keeps_the_old_text(tmp_path):

@@ -64,6 +64,7 @@ def test_other_encodings_are_readable_only():
     ("content", "kind"),
     [
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "PNG image"),
+        (b"RIFF\0\0\0\0WEBP", "WEBP image"),
         (b"header\n" * 400 + b"\0\xff\0\xfe", "unknown"),
         (b"\xff\xfe\0\0a\0\0\0", "unknown"),
         (bytes(range(1, 32)) + b"\xff\xff", "unknown"),

@@ -9,12 +9,12 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from tinsmith.domain.change import ChangedFile
+from tinsmith.domain.change import ChangedFile, ReviewedChange
 from tinsmith.domain.message import AssistantMessage, ToolMessage, Usage, UserMessage
 from tinsmith.domain.tool import Location
 from tinsmith.domain.turn import CallRecord, TurnRecord, WindowEdges
 
-ConversationState = Literal["idle", "running"]
+ConversationState = Literal["idle", "running", "deleted"]
 Severity = Literal["info", "warning", "error"]
 
 
@@ -168,6 +168,12 @@ class FilesChanged(_Visible, frozen=True, tag="files_changed"):
     files: tuple[ChangedFile, ...]
 
 
+class ChangesReviewed(_Visible, frozen=True, tag="changes_reviewed"):
+    """These changes, of whichever turns, are as told now: the agent went on, or a person kept or undid some of it."""
+
+    changes: tuple[ReviewedChange, ...]
+
+
 class UsageUpdated(_Visible, frozen=True, tag="usage_updated"):
     """Token counts after an answer: of it, of the turn, of the conversation; and the context, in tokens."""
 
@@ -216,10 +222,16 @@ class SettingsChanged(_Visible, frozen=True, tag="settings_changed"):
 
 
 class ConversationChanged(_Visible, frozen=True, tag="conversation_changed"):
-    """The conversation's state or title is another."""
+    """The conversation's state, title or holder is another.
+
+    `held_by` is the process of another window that holds it now, None when none does any more. `is_anew` says that
+    what was there of the transcript has changed: it is to be drawn anew.
+    """
 
     state: ConversationState
     title: str | None = None
+    held_by: int | msgspec.UnsetType | None = msgspec.UNSET
+    is_anew: bool = False
 
 
 class Notice(_Visible, frozen=True, tag="notice"):
@@ -249,6 +261,7 @@ Body = (
     | CallFinished
     | CallCancelled
     | FilesChanged
+    | ChangesReviewed
     | UsageUpdated
     | SteeringTaken
     | TurnCancelRequested

@@ -33,12 +33,32 @@ class TextPart(msgspec.Struct, frozen=True, tag="text"):
     text: str
     label: str = ""
 
+    def __str__(self) -> str:
+        """The text itself."""
+        return self.text
 
-class ImagePart(msgspec.Struct, frozen=True, tag="image"):
-    """An image by the hash of its bytes in the store."""
+
+class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
+    """An image by the hash of its bytes in the store; `size` in bytes, `width` and `height` in pixels."""
 
     blob: str
     mime_type: str
+    size: int = 0
+    width: int = 0
+    height: int = 0
+
+    def __str__(self) -> str:
+        """What stands for it where only text can stand."""
+        return f"[image: {self.mime_type.removeprefix('image/')}, {-(-self.size // 1000)} kB]"
+
+    @property
+    def tokens(self) -> int:
+        """About what a model counts it as: pixels / 750, and no more than 1,600, to which larger ones are scaled down.
+
+        Source: Anthropic, "Images and vision"; the tiles of OpenAI's models come to half of it. What a request really
+        took corrects the estimate of the next.
+        """
+        return min(-(-self.width * self.height // 750), 1_600) if self.width and self.height else 1_600
 
 
 Part = TextPart | ImagePart
@@ -77,7 +97,7 @@ class Remark(msgspec.Struct, frozen=True):
 
 
 class UserMessage(msgspec.Struct, frozen=True, tag="user", omit_defaults=True):
-    """What a person said (or a steering message, when a turn already ran)."""
+    """What a person said (or a steering message, when a turn already ran; `entry_id` is its place in the queue)."""
 
     message_id: str
     turn_id: str
@@ -85,11 +105,18 @@ class UserMessage(msgspec.Struct, frozen=True, tag="user", omit_defaults=True):
     created_at: int = 0
     is_steering: bool = False
     marks: tuple[str, ...] = ()
+    entry_id: str = ""
 
     @property
     def text(self) -> str:
-        """What the person typed, without the parts about the moment."""
-        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart) and not part.label)
+        """What the person typed and showed, without the parts about the moment; an image by its kind and size."""
+        shown = (part for part in self.parts if isinstance(part, ImagePart) or not part.label)
+        return "\n".join(map(str, shown))
+
+    @property
+    def images(self) -> tuple[ImagePart, ...]:
+        """The images that came with it."""
+        return tuple(part for part in self.parts if isinstance(part, ImagePart))
 
 
 class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant", omit_defaults=True):

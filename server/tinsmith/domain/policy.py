@@ -10,6 +10,8 @@ PermissionMode = Literal["read_only", "ask", "edits", "full"]
 Decision = Literal["run", "ask", "refuse"]
 Action = Literal["look", "remember", "change", "run", "web"]
 """A row of the permission table: look (read, search), remember (notes), change (edit, write), run (bash), web."""
+Grant = Literal["network", "unsandboxed"]
+"""What a command is given beyond the sandbox: the network, or everything. The second holds the first."""
 CommandClass = Literal["read", "write_workspace", "network", "destructive", "privileged", "unknown"]
 Scope = Literal["once", "turn", "conversation", "workspace", "user"]
 AnswerKind = Literal["allow", "deny", "cancelTurn"]
@@ -74,7 +76,8 @@ class Access(msgspec.Struct, frozen=True):
 
     `target` is what a rule matches: the command for `run`, the path for `change` and
     `look` (relative inside the workspace, absolute outside), the host for `web`. A command that was understood has
-    `parts` too, which rules match by their first words; `rule_prefix` is what a new rule would name.
+    `parts` too, which rules match by their first words; `rule_prefix` is what a new rule would name. `notes` are
+    sentences for the person who is asked.
     """
 
     action: Action
@@ -84,16 +87,17 @@ class Access(msgspec.Struct, frozen=True):
     command_class: CommandClass = "unknown"
     is_outside: bool = False
     is_secret: bool = False
-    is_unsandboxed: bool = False
+    grant: Grant | None = None
     paths: tuple[str, ...] = ()
     parts: tuple[CommandPart, ...] = ()
     rule_prefix: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Rule(msgspec.Struct, frozen=True):
     """A remembered answer, for as long as `scope` lasts: to exactly `target`, or to commands that begin with `prefix`.
 
-    A prefix allows commands up to `command_class`, and outside the sandbox only when it was given there.
+    A prefix allows commands up to `command_class`. No rule allows a grant beyond its own.
     """
 
     rule_id: str
@@ -104,13 +108,13 @@ class Rule(msgspec.Struct, frozen=True):
     turn_id: str = ""
     prefix: tuple[str, ...] = ()
     command_class: CommandClass = "unknown"
-    is_unsandboxed: bool = False
+    grant: Grant | None = None
 
     @property
     def text(self) -> str:
         """The rule as a person reads it: `bash(make test …)` for a prefix, `bash(./run.sh)` for a whole command."""
         words = f"{' '.join(self.prefix)} …" if self.prefix else self.target
-        return f"{self.tool}({words}){' without the sandbox' if self.is_unsandboxed else ''}"
+        return f"{self.tool}({words}){_GRANTED[self.grant]}"
 
     def is_heard(self, tool: str, turn_id: str) -> bool:
         """Whether the rule is about this tool now; a rule of one turn is silent in every other."""
@@ -122,6 +126,11 @@ class Rule(msgspec.Struct, frozen=True):
             return self.target == access.target
         return any(part.argv[: len(self.prefix)] == self.prefix for part in access.parts)
 
+    def reaches(self, grant: Grant | None) -> bool:
+        """Whether it was given for as much as that, or for more."""
+        grants = list(_GRANTED)
+        return grants.index(self.grant) >= grants.index(grant)
+
     def covers(self, part: CommandPart) -> bool:
         """Whether it allows this command of a script."""
         is_named = bool(self.prefix) and part.argv[: len(self.prefix)] == self.prefix
@@ -129,6 +138,8 @@ class Rule(msgspec.Struct, frozen=True):
         return is_named and part.is_plain and is_milder
 
 
+_GRANTED: dict[Grant | None, str] = {None: "", "network": " with network", "unsandboxed": " without the sandbox"}
+"""Each grant as a rule's last words, the least first."""
 _SEVERE: frozenset[CommandClass] = frozenset({"destructive", "privileged"})
 _RUN, _ASK, _REFUSE = "run", "ask", "refuse"
 _MODES: tuple[PermissionMode, ...] = ("read_only", "ask", "edits", "full")
@@ -149,7 +160,7 @@ def decide(mode: PermissionMode, access: Access) -> Decision:
     row: str = access.action
     if access.action == "run" and access.command_class == "read":
         row = "run:read"
-    if access.is_outside or access.is_secret or access.is_unsandboxed:
+    if access.is_outside or access.is_secret or access.grant:
         row = "outside"
     return _TABLE[row][_MODES.index(mode)]
 
@@ -181,7 +192,7 @@ def _is_opaque(access: Access) -> bool:
 
 def _is_allowed(access: Access, rules: list[Rule]) -> bool:
     """By one rule for the whole call; or by rules for each command of it, where plain reading needs none."""
-    fitting = [rule for rule in rules if rule.is_unsandboxed or not access.is_unsandboxed]
+    fitting = [rule for rule in rules if rule.reaches(access.grant)]
     if any(not rule.prefix and rule.target == access.target for rule in fitting):
         return True
     return any(rule.covers(part) for rule in fitting for part in access.parts) and all(
@@ -204,7 +215,7 @@ def rule_for(access: Access, tool: str, scope: Scope, turn_id: str) -> Rule:
         turn_id=turn_id,
         prefix=access.rule_prefix,
         command_class=access.command_class,
-        is_unsandboxed=access.is_unsandboxed,
+        grant=access.grant,
     )
 
 
@@ -229,6 +240,7 @@ class PermissionQuestion(msgspec.Struct, frozen=True):
     title: str
     subject: Subject
     options: tuple[PermissionOption, ...]
+    notes: tuple[str, ...] = ()
 
 
 class PermissionAnswer(msgspec.Struct, frozen=True):

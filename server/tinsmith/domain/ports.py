@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from tinsmith.domain.change import ApplyResult, FileChange, Refreshed, Snapshot
+from tinsmith.domain.change import ApplyResult, ChangedFile, FileChange, Refreshed, Snapshot
 from tinsmith.domain.diagnostic import DocumentDiagnostics
 from tinsmith.domain.errors import ToolError
 from tinsmith.domain.event import Body
@@ -16,7 +16,7 @@ from tinsmith.domain.message import Message, ModelDelta, UserMessage
 from tinsmith.domain.policy import PermissionAnswer, PermissionQuestion, Rule
 from tinsmith.domain.settings import LlmSettings, ModelChoice
 from tinsmith.domain.symbol import PlacedSymbol, Symbol
-from tinsmith.domain.tool import ToolSpec
+from tinsmith.domain.tool import CallScope, ToolSpec
 from tinsmith.domain.web import Fetched, Found
 
 
@@ -76,6 +76,11 @@ class Inbox(Protocol):
 class Prompter(Protocol):
     """A person who can be asked."""
 
+    @property
+    def is_there(self) -> bool:
+        """Whether somebody may answer. Who asks all the same gets None."""
+        ...
+
     async def ask(self, question: PermissionQuestion) -> PermissionAnswer | None:
         """The answer, or None when nobody is there to give one. Cancelling the task withdraws the question."""
         ...
@@ -86,6 +91,11 @@ class Approvals(Protocol):
 
     def rules(self, conversation_id: str) -> tuple[Rule, ...]:
         """Every rule that may speak of a call in this conversation."""
+        ...
+
+    @property
+    def is_there(self) -> bool:
+        """As Prompter.is_there."""
         ...
 
     async def remember(self, conversation_id: str, rule: Rule) -> None:
@@ -120,6 +130,28 @@ class Documents(Protocol):
         """Apply the changes to open documents, all or none, each only if its text still has `before.hash`.
 
         One result per change in order. Raises TransportError when the editor does not answer in time.
+        """
+        ...
+
+
+class Changes(Protocol):
+    """Keeps what calls do to files, so that it can be shown and undone."""
+
+    async def keep(self, change: FileChange, scope: CallScope) -> str:
+        """Store the text before and after, durably; the name of the record. To be called before the change is made.
+
+        Raises PersistenceError: then it must not be made.
+        """
+        ...
+
+    async def forget(self, record_id: str, scope: CallScope) -> None:
+        """The change was certainly not made after all. Never raises."""
+        ...
+
+    async def announce(self, change: FileChange, scope: CallScope) -> ChangedFile | None:
+        """The change is made: whoever shows the turn's changes is told. What the turn did to the file in all, if known.
+
+        Never raises.
         """
         ...
 
@@ -209,6 +241,19 @@ class NoDocuments:
         raise LookupError("no document is open")
 
 
+class NoChanges:
+    """The Changes of tools whose changes nobody will want to undo."""
+
+    async def keep(self, change: FileChange, scope: CallScope) -> str:
+        return ""
+
+    async def forget(self, record_id: str, scope: CallScope) -> None:
+        return
+
+    async def announce(self, change: FileChange, scope: CallScope) -> ChangedFile | None:
+        return None
+
+
 class NoDiagnostics:
     """The Diagnostics of a run without an editor."""
 
@@ -246,6 +291,8 @@ class NoWeb:
 
 class NoPrompter:
     """The Prompter of a run without a person: every question goes unanswered."""
+
+    is_there = False
 
     async def ask(self, question: PermissionQuestion) -> PermissionAnswer | None:
         return None

@@ -97,7 +97,10 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class ModelChoice(msgspec.Struct, frozen=True):
-    """Which model a turn uses, which setting said so, and who says how large its context is."""
+    """Which model a turn uses, which setting said so, and who says how large its context is.
+
+    `sees_images` is None where nobody says so.
+    """
 
     model: str
     source: Literal["override", "role", "default"]
@@ -105,3 +108,4 @@ class ModelChoice(msgspec.Struct, frozen=True):
     context_window: int = 128_000
     max_output_tokens: int | None = None
     window_source: WindowSource = "assumed"
+    sees_images: bool | None = None

@@ -22,8 +22,23 @@ class Location(msgspec.Struct, frozen=True):
     end_line: int = 0
 
 
+class Denial(msgspec.Struct, frozen=True):
+    """What a run lacked, and would need to be run again with.
+
+    `arguments` are its own with more granted. A person who is asked reads `title`, and in `account` how the run ended
+    and what running it again means.
+    """
+
+    arguments: Any
+    title: str
+    account: str
+
+
 class ToolResult(msgspec.Struct, frozen=True):
-    """What a run gave: `content` for the model, the rest for the person and the record."""
+    """What a run gave: `content` for the model, the rest for the person and the record.
+
+    With `denied` it failed for want of something that a person may grant.
+    """
 
     content: str
     ok: bool = True
@@ -33,6 +48,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     files: tuple[ChangedFile, ...] = ()
     locations: tuple[Location, ...] = ()
     metadata: dict[str, Any] = {}
+    denied: Denial | None = None
 
 
 class CallScope:

@@ -27,8 +27,20 @@ def advance(state: TurnState, to: TurnState) -> TurnState:
     return to
 
 
+class WindowEdges(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far the window has moved over a transcript, in ordinals of its messages.
+
+    Below `elided_below` large tool results are elided, rounds below `dropped_below` are left out.
+    `tokens_per_char` is the last measured size of this history.
+    """
+
+    elided_below: int = 0
+    dropped_below: int = 0
+    tokens_per_char: float = 0.25
+
+
 class TurnRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A turn as it is stored. `instance` is the server process that runs it."""
+    """A turn as it is stored. `instance` is the server process that runs it, `edges` the window at its end."""
 
     turn_id: str
     conversation_id: str
@@ -44,6 +56,7 @@ class TurnRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     rounds: int = 0
     usage: Usage = Usage()
     files: tuple[ChangedFile, ...] = ()
+    edges: WindowEdges | None = None
 
 
 class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -56,18 +69,6 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     status: CallStatus = "pending"
     begun_at: int = 0
     ended_at: int = 0
-
-
-class WindowEdges(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far the window has moved over a transcript, in ordinals of its messages.
-
-    Below `elided_below` large tool results are elided, rounds below `dropped_below` are left out.
-    `tokens_per_char` is the last measured size of this history.
-    """
-
-    elided_below: int = 0
-    dropped_below: int = 0
-    tokens_per_char: float = 0.25
 
 
 class TurnEnd(msgspec.Struct, frozen=True):

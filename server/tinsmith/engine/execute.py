@@ -14,8 +14,9 @@ from tinsmith.domain.event import CallCancelled, CallFinished, CallStarted, File
 from tinsmith.domain.ids import new_id, now_ms
 from tinsmith.domain.message import ToolCall, ToolMessage
 from tinsmith.domain.request import TurnRequest
-from tinsmith.domain.tool import CallScope, ToolResult, ToolSpec
+from tinsmith.domain.tool import CallScope, Denial, ToolResult, ToolSpec
 from tinsmith.domain.turn import CallRecord, CallStatus
+from tinsmith.engine.again import joined, kept, why_not_again
 from tinsmith.engine.gate import is_offered, pass_gate
 from tinsmith.engine.limits import CALLS_PER_ANSWER, calls_left, check_budget
 from tinsmith.engine.progress import Progress
@@ -77,10 +78,10 @@ async def _run_group(
     progress.calls += len(group)
     runs = [_Run(request, call, specs.get(call.name)) for call in group]
     if len(runs) == 1:
-        endings = [await _execute(runs[0])]
+        endings = [await _execute(runs[0], progress)]
     else:
         async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(_execute(run)) for run in runs]
+            running = [tasks.create_task(_execute(run, progress)) for run in runs]
         endings = [task.result() for task in running]
     for run, result in zip(runs, endings, strict=True):
         await _finalize(run, progress, result)
@@ -97,6 +98,8 @@ class _Run:
     title: str = ""
     begun_at: int = 0
     is_over: bool = False
+    first: ToolResult | None = None
+    """Of a call that runs again."""
 
     def record(self, status: CallStatus) -> CallRecord:
         return CallRecord(
@@ -110,11 +113,16 @@ class _Run:
         )
 
 
-async def _execute(run: _Run) -> tuple[CallStatus, ToolResult]:
+async def _execute(run: _Run, progress: Progress) -> tuple[CallStatus, ToolResult]:
     """Prepare, ask, run. Whatever happens becomes a status and a result."""
+    status, result = await _attempt(run, progress)
+    return status, joined(run.first, result) if run.first else result
+
+
+async def _attempt(run: _Run, progress: Progress) -> tuple[CallStatus, ToolResult]:
     try:
         with run.request.cancel.child(run.call.call_id) as cancel:
-            result = await _prepare_and_run(run, cancel)
+            result = await _prepare_and_run(run, progress, cancel)
     except Cancelled:
         return "cancelled", _cancelled(run)
     except PolicyError as refusal:
@@ -128,7 +136,7 @@ async def _execute(run: _Run) -> tuple[CallStatus, ToolResult]:
     return ("completed" if result.ok else "failed"), result
 
 
-async def _prepare_and_run(run: _Run, cancel: CancelToken) -> ToolResult:
+async def _prepare_and_run(run: _Run, progress: Progress, cancel: CancelToken) -> ToolResult:
     """Raises PolicyError when the call may not run, Cancelled, or any error of the tool."""
     spec, args = _decode(run)
     scope = _scope(run, cancel)
@@ -139,7 +147,28 @@ async def _prepare_and_run(run: _Run, cancel: CancelToken) -> ToolResult:
     cancel.check()
     await _begin(run, spec)
     with cancel.scope(GRACE if spec.may_change else 0.0):
-        return await spec.run(args, scope)
+        first = await spec.run(args, scope)
+    if first.denied is None or first.is_cancelled:
+        return first
+    return await _run_again(run, progress, spec, first, first.denied, scope)
+
+
+async def _run_again(
+    run: _Run, progress: Progress, spec: ToolSpec, first: ToolResult, denial: Denial, scope: CallScope
+) -> ToolResult:
+    """With what it lacked, when a person allows that; the call's one begun mark holds for both runs."""
+    record, arguments = run.record("pending"), run.call.arguments
+    try:
+        why_not = await why_not_again(run.request, progress, spec, denial, scope, record, arguments)
+    except Cancelled:
+        return kept(first, denial, "The user stopped it.", is_cancelled=True)
+    if why_not:
+        return kept(first, denial, why_not)
+    run.first, run.title = first, denial.title
+    await _begin(run, spec)
+    scope.output(f"\n{denial.title}\n")
+    with scope.cancel.scope(GRACE if spec.may_change else 0.0):
+        return await spec.run(denial.arguments, scope)
 
 
 def _decode(run: _Run) -> tuple[ToolSpec, Any]:
@@ -186,8 +215,8 @@ def _scope(run: _Run, cancel: CancelToken) -> CallScope:
 
 
 async def _begin(run: _Run, spec: ToolSpec) -> None:
-    """Say that the call runs; durably, before it may change something."""
-    run.begun_at = now_ms()
+    """Say that the call runs; durably, before it may change something. Said again, it has begun when it first did."""
+    run.begun_at = run.begun_at or now_ms()
     started = CallStarted(run.record("running"), run.call.arguments, is_marked=spec.may_change)
     if spec.may_change:
         await run.request.journal.record(started)

@@ -1,6 +1,7 @@
 """May this call run? The role's matrix, the tool's own lists, the permission mode, the rules, and then a person."""
 
 import asyncio
+from typing import Literal
 
 import msgspec
 
@@ -41,21 +42,33 @@ def is_offered(spec: ToolSpec, role: str) -> bool:
 
 async def pass_gate(request: TurnRequest, spec: ToolSpec, access: Access, call: CallRecord, arguments: str) -> None:
     """Returns when the call may run. Raises PolicyError with a sentence for the model when not."""
+    if _judged(request, spec, access) == "ask":
+        await _ask(request, spec, access, call, arguments)
+
+
+async def pass_gate_again(
+    request: TurnRequest, spec: ToolSpec, access: Access, call: CallRecord, arguments: str
+) -> None:
+    """As pass_gate, for a call that ran already. No rule and no mode is enough: a person is asked, or it is refused."""
+    _judged(request, spec, access)
+    if not request.approvals.is_there:
+        raise _no_one_to_ask(request, access)
+    await _ask(request, spec, access, call, arguments)
+
+
+def _judged(request: TurnRequest, spec: ToolSpec, access: Access) -> Literal["run", "ask"]:
     if not is_offered(spec, request.role):
         raise PolicyError("toolDenied", f"The role {request.role} may not use {spec.name}.")
     mode = request.settings.permission_mode
     rules = request.approvals.rules(request.conversation_id)
-    match judge(mode, access, spec.name, rules, request.turn_id):
-        case "run":
-            return
-        case "refuse":
-            raise PolicyError(
-                "permissionDenied",
-                f"Refused: permission mode {mode} or a rule does not allow this ({access.title}). Do not try it "
-                "another way; tell the user what you wanted to do.",
-            )
-        case "ask":
-            await _ask(request, spec, access, call, arguments)
+    decision = judge(mode, access, spec.name, rules, request.turn_id)
+    if decision == "refuse":
+        raise PolicyError(
+            "permissionDenied",
+            f"Refused: permission mode {mode} or a rule does not allow this ({access.title}). Do not try it "
+            "another way; tell the user what you wanted to do.",
+        )
+    return decision
 
 
 async def _ask(request: TurnRequest, spec: ToolSpec, access: Access, call: CallRecord, arguments: str) -> None:
@@ -95,6 +108,7 @@ def _question(request: TurnRequest, spec: ToolSpec, access: Access, call: CallRe
             PermissionOption(option_id, kind, scope, label, rule if scope in {"turn", "conversation"} else "")
             for option_id, kind, scope, label in OPTIONS
         ),
+        notes=access.notes,
     )
 
 

@@ -5,6 +5,7 @@ import msgspec
 from tinsmith.domain.change import ChangedFile
 from tinsmith.domain.ids import message_id, message_ordinal
 from tinsmith.domain.message import Message, Usage
+from tinsmith.domain.policy import Grant
 from tinsmith.domain.request import TurnRequest
 from tinsmith.domain.turn import Outcome, TurnEnd, WindowEdges
 
@@ -21,6 +22,8 @@ class Progress:
         self.files: dict[str, ChangedFile] = {}
         self.is_terminal = False
         self.remarked: set[str] = set()
+        self.declined_again: set[tuple[str, str, Grant | None]] = set()
+        """What a person did not let run again: tool, target, and what it lacked."""
         self._next = message_ordinal(request.history[-1].message_id) + 1 if request.history else 0
 
     def next_message_id(self) -> str:
@@ -29,10 +32,16 @@ class Progress:
         return message_id(self._next - 1)
 
     def add_files(self, files: tuple[ChangedFile, ...]) -> None:
-        """Sum what a call changed into what the turn changed: first before, last after."""
+        """Sum what a call changed into what the turn changed: first before, last after.
+
+        What begins with the same text tells of all that came before.
+        """
         for file in files:
             earlier = self.files.get(file.path)
-            self.files[file.path] = file if earlier is None else _summed(earlier, file)
+            if earlier is None or earlier.before_hash == file.before_hash:
+                self.files[file.path] = file
+            else:
+                self.files[file.path] = _summed(earlier, file)
 
     def end(self, outcome: Outcome) -> TurnEnd:
         """The turn's end with everything counted so far."""

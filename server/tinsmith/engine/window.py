@@ -9,15 +9,17 @@ from collections.abc import Sequence
 import msgspec
 
 from tinsmith.domain.ids import message_ordinal
-from tinsmith.domain.message import AssistantMessage, Message, TextPart, ToolMessage, UserMessage
+from tinsmith.domain.message import AssistantMessage, ImagePart, Message, Part, TextPart, ToolMessage, UserMessage
 from tinsmith.domain.settings import ContextSettings
 from tinsmith.domain.turn import WindowEdges
+from tinsmith.engine.images import with_newest_images
 from tinsmith.engine.repair import valid_history
 
 DROP_TO = 0.6
 """Share of the context window that is left after a drop."""
 SHORTENED_CHARS = 4_000
 """What a single result is cut to when it alone does not fit."""
+_CHARS_PER_TOKEN = 4
 
 
 Round = list[Message]
@@ -50,7 +52,7 @@ def make_view(
     `overhead_chars` is the size of what goes along (system prompt, tool specs); `is_squeezed` drops once more
     although the estimate allows it, for a provider that has just refused the request as too long.
     """
-    rounds = _rounds(valid_history(transcript))
+    rounds = _rounds(with_newest_images(valid_history(transcript)))
     if settings.enabled:
         edges = _step_elision(rounds, settings, edges)
     elided, count = _elide(rounds, settings, edges, can_recall=can_recall)
@@ -72,7 +74,7 @@ def make_view(
 
 def measured(edges: WindowEdges, view: View, overhead_chars: int, input_tokens: int) -> WindowEdges:
     """The edges with the provider's own count of the last request, which calibrates the next estimate."""
-    chars = overhead_chars + sum(map(_chars, view.messages))
+    chars = overhead_chars + sum(map(chars_of, view.messages))
     if input_tokens <= 0 or chars == 0:
         return edges
     return msgspec.structs.replace(edges, tokens_per_char=input_tokens / chars)
@@ -185,17 +187,22 @@ def _mark_dropped(messages: list[Message], dropped: int) -> tuple[Message, ...]:
 
 
 def _tokens(messages: Sequence[Message], overhead_chars: int, edges: WindowEdges) -> int:
-    return int((overhead_chars + sum(map(_chars, messages))) * edges.tokens_per_char)
+    return int((overhead_chars + sum(map(chars_of, messages))) * edges.tokens_per_char)
 
 
-def _chars(message: Message) -> int:
+def chars_of(message: Message) -> int:
+    """How many characters the message counts as; an image as those that usually make as many tokens."""
     match message:
         case UserMessage():
-            return sum(len(part.text) for part in message.parts if isinstance(part, TextPart))
+            return sum(map(_part_chars, message.parts))
         case AssistantMessage():
             return len(message.text) + sum(len(call.name) + len(call.arguments) for call in message.calls)
         case ToolMessage():
             return len(message.content)
+
+
+def _part_chars(part: Part) -> int:
+    return part.tokens * _CHARS_PER_TOKEN if isinstance(part, ImagePart) else len(part.text)
 
 
 def _ordinal(group: Round) -> int:

@@ -60,7 +60,7 @@ class AnswerReader:
                     batch: list[ModelDelta] = []
                     failure = self._take(splitter.feed(chunk) if chunk is not None else splitter.close(), batch)
                     if isinstance(failure, ProtocolError) and not is_open:  # the half of an event
-                        failure = self._interrupted()
+                        failure = None if self._assembly.finish_reason else self._interrupted()
                     if batch:
                         yield batch
                     if failure is not None:

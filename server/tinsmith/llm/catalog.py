@@ -27,17 +27,24 @@ _WINDOW_FIELDS = (
 _LIMIT_FIELDS = ("max_output_tokens", "max_completion_tokens", "max_tokens")  # the last is Anthropic's
 _TOOL_TAGS = frozenset({"function_calling", "tool_use", "tool_calling"})
 """What others call `tools`."""
+_SEEING = frozenset({"vision", "image_input", "multimodal"})
+"""Names of the ability to see images."""
+_LM_STUDIO_TYPES = {"vlm": True, "llm": False}
 _TAG_FIELDS = ("capabilities", "supported_parameters", "tags")
 
 
 class CatalogEntry(msgspec.Struct, frozen=True):
-    """One model of a list. Sizes in tokens, None when the provider does not tell; `tags` name what it can do."""
+    """One model of a list. Sizes in tokens, None when the provider does not tell; `tags` name what it can do.
+
+    `sees_images` is None as well when the provider does not tell.
+    """
 
     model_id: str
     name: str
     context_window: int | None = None
     max_output_tokens: int | None = None
     tags: frozenset[str] = frozenset()
+    sees_images: bool | None = None
 
 
 async def fetch_catalog(
@@ -115,7 +122,29 @@ def parse_entry(item: Any) -> CatalogEntry | None:
         _first_size(places, _WINDOW_FIELDS),
         _first_size(places, _LIMIT_FIELDS),
         frozenset[str]().union(*(tags_of(fields.get(key)) for key in _TAG_FIELDS)),
+        sees_images(fields),
     )
+
+
+def sees_images(fields: dict[str, Any]) -> bool | None:
+    """Whether a model takes images, by what its provider tells of it; None when that is nothing.
+
+    Sources: OpenRouter, "Models" (`input_modalities`); Anthropic, "Models" (`image_input`); Mistral, "Models"
+    (`vision`); LM Studio, "REST API" (`type`).
+    """
+    modalities = _table(fields.get("architecture")).get("input_modalities")
+    if isinstance(modalities, list):
+        return "image" in modalities
+    capabilities = fields.get("capabilities")
+    if not _SEEING.isdisjoint(tags_of(capabilities)):
+        return True
+    if not _SEEING.isdisjoint(_table(capabilities)):
+        return False
+    return _LM_STUDIO_TYPES.get(str(fields.get("type")))
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _first_size(places: list[dict[str, Any]], names: tuple[str, ...]) -> int | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tinsmith.domain.message import Answer, ModelDelta, Usage
+from tinsmith.domain.message import Answer, ModelDelta, ToolCall, Usage
 from tinsmith.llm import errors
 from tinsmith.llm.calls import OpenCall
 from tinsmith.llm.chat_chunks import CallFragment, Chunk, Delta, TokenCounts, TokenDetails, decode_chunk
@@ -13,8 +13,6 @@ from tinsmith.llm.decode import is_object
 from tinsmith.llm.draft import Draft
 from tinsmith.llm.endpoint import Endpoint
 from tinsmith.llm.reasoning_details import ReasoningDetails
-
-_CUT_OFF = frozenset({"length", "content_filter"})
 
 
 class ChatAssembly:
@@ -24,6 +22,7 @@ class ChatAssembly:
         self._endpoint = endpoint
         self._draft = Draft(mint, origin)
         self._details = ReasoningDetails()
+        self._latest: OpenCall | None = None
         self._extras: dict[str, Any] = {}  # by the id of the call
         self.finish_reason = ""
         self.is_done = False
@@ -47,13 +46,18 @@ class ChatAssembly:
         calls = self._draft.calls
         if all(call.index is not None for call in calls):
             calls = sorted(calls, key=lambda call: call.index or 0)
-        was_cut = self.finish_reason in _CUT_OFF
         for body in self._details.bodies():
             self._draft.seal(body, 0, 0)
         for place, call in enumerate(calls, start=1):
             if call.call_id in self._extras:
                 self._draft.seal(msgspec.json.encode(self._extras[call.call_id]).decode(), after_calls=place)
-        return self._draft.finish(self.finish_reason, (call.close(was_cut=was_cut) for call in calls))
+        return self._draft.finish(self.finish_reason, (self._close(call) for call in calls))
+
+    def _close(self, call: OpenCall) -> ToolCall:
+        """No call is trusted before a filter, and none before a limit that may have cut it, whole as it may look."""
+        may_be_cut = call is self._latest or call is self._draft.calls[-1] or not call.arguments.strip()
+        was_cut = self.finish_reason == "content_filter" or (self.finish_reason == "length" and may_be_cut)
+        return call.close(was_cut=was_cut)
 
     def _add(self, chunk: Chunk, batch: list[ModelDelta]) -> bool:
         if chunk.usage is not None:
@@ -82,7 +86,7 @@ class ChatAssembly:
     def _add_fragment(self, fragment: CallFragment, batch: list[ModelDelta]) -> None:
         function = fragment.function
         name = (function.name if function else None) or ""
-        call = self._route(fragment.index, fragment.provider_id or "", name)
+        call = self._latest = self._route(fragment.index, fragment.provider_id or "", name)
         if fragment.provider_id and not call.provider_id:
             call.provider_id = fragment.provider_id
         self._draft.name_call(call, name, batch)

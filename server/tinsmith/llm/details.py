@@ -43,7 +43,9 @@ def parse_shown(model_id: str, shown: dict[str, Any]) -> CatalogEntry | None:
     window = int(chosen[1]) if chosen else made_for
     if not isinstance(window, int) or window <= 0:
         return None
-    return CatalogEntry(model_id, model_id, window, tags=tags_of(shown.get("capabilities")))
+    capabilities = shown.get("capabilities")
+    tags = tags_of(capabilities)
+    return CatalogEntry(model_id, model_id, window, None, tags, None if capabilities is None else "vision" in tags)
 
 
 def _is_lm_studio(settings: LlmSettings) -> bool:

@@ -29,6 +29,14 @@ _UNWANTED = re.compile(
     r"|(not|n't) (be )?(permit(ted)?|support(ed)?|allow(ed)?|accept(ed)?)\b",
     re.IGNORECASE,
 )
+_BLIND = re.compile(
+    r"(does(n't| not)|that) support (image|vision|multimodal)|not a multimodal model|at most 0 image"
+    r"|image(s|_url)?( inputs?)?( is| are|:)? (not|only) (supported|enabled|allowed)|missing data required for image"
+    r"|unknown variant `image|content must be a string",
+    re.IGNORECASE,
+)
+"""As they say that a model takes no images: OpenRouter, vLLM, llama.cpp, OpenAI, Mistral, Ollama, DeepSeek, Groq."""
+_IMAGES = (b'"image_url"', b'"input_image"', b'"type":"image"', b'"images":')
 _STRICT_TEMPLATE = re.compile(
     r"roles must alternate|must alternate between|unexpected role '?user'? after role '?tool|after role '?tool",
     re.IGNORECASE,
@@ -40,6 +48,8 @@ def learn(status: int, refusal: bytes, body: bytes, profile: Profile) -> Profile
     text = refusal.decode("utf-8", "replace")
     if _STRICT_TEMPLATE.search(text) and not (profile.merges_roles and profile.bridges_results):
         return msgspec.structs.replace(profile, merges_roles=True, bridges_results=True)
+    if profile.sees_images and _BLIND.search(text) and any(mark in body for mark in _IMAGES):
+        return msgspec.structs.replace(profile, sees_images=False)
     if status not in _ABOUT_THE_BODY:
         return None
     parameter = _parameter(refusal)

@@ -51,9 +51,9 @@ def _message(message: Message, terms: Terms) -> dict[str, Any]:
         case AssistantMessage():
             return _assistant(message, terms)
         case _:
-            images = [image for part in message.parts if (image := image_of(part, terms)) is not None]
-            texts = [text_of(part) for part in message.parts if image_of(part, terms) is None]
-            said = {"role": "user", "content": "\n\n".join(texts)}
+            seen = [(part, image_of(part, terms)) for part in message.parts]
+            images = [image for _, image in seen if image is not None]
+            said = {"role": "user", "content": "\n\n".join(text_of(part) for part, image in seen if image is None)}
             return {**said, "images": images} if images else said
 
 

@@ -17,6 +17,7 @@ class Profile(msgspec.Struct, frozen=True):
     strict templates want. `replays_reasoning` sends `reasoning_content` back with the calls that it led to,
     `replays_details` the sealed parts. `has_cache_key` sends `prompt_cache_key`. `has_short_call_ids` makes ids of nine
     letters and digits. `truncates_silently` says that it drops what does not fit its context without a word.
+    `sees_images` is false once it has refused one.
     """
 
     name: str = "generic"
@@ -30,6 +31,7 @@ class Profile(msgspec.Struct, frozen=True):
     has_cache_key: bool = False
     has_short_call_ids: bool = False
     truncates_silently: bool = False
+    sees_images: bool = True
 
 
 DEFAULT = Profile()

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -20,8 +20,8 @@ from tinsmith.llm.endpoint import Endpoint, FindCredentials, resolve
 from tinsmith.llm.history import check_history
 from tinsmith.llm.lessons import learn
 from tinsmith.llm.profiles import Profile, profile_for
+from tinsmith.llm.remarks import remark_on_images, remark_on_truncation
 from tinsmith.llm.stall import StallClock
-from tinsmith.llm.truncation import remark_on_truncation
 from tinsmith.net.http import Deadlines, HttpClient, HttpResponse
 
 _REFUSAL_LIMIT = 64 * 1024
@@ -105,8 +105,14 @@ class Provider:
                 raise errors.from_response(response.status, response.headers, refusal, asking.endpoint, time.time())
 
     def _encode(self, asking: _Asking) -> bytes:
-        terms = Terms(self._profile(asking), asking.origin, asking.settings.reasoning_effort, self._load_image)
+        terms = Terms(self._profile(asking), asking.origin, asking.settings.reasoning_effort)
+        if self._sees_images(asking):
+            terms = replace(terms, load_image=self._load_image)
         return asking.dialect.encode(asking.request, terms)
+
+    def _sees_images(self, asking: _Asking) -> bool:
+        """Whether the model takes images, as far as anybody has said."""
+        return asking.request.model.sees_images is not False and self._profile(asking).sees_images
 
     def _profile(self, asking: _Asking) -> Profile:
         learned = self._learned.get(asking.learner)
@@ -127,10 +133,15 @@ class Provider:
     def _remarked(self, batch: Sequence[ModelDelta], asking: _Asking) -> Sequence[ModelDelta]:
         """The batch; an Answer in it says what its provider kept to itself."""
         *before, last = batch
-        if not isinstance(last, Answer) or not self._profile(asking).truncates_silently:
+        if not isinstance(last, Answer):
             return batch
-        remark = remark_on_truncation(asking.request, last.usage, asking.endpoint.host)
-        return batch if remark is None else [*before, msgspec.structs.replace(last, remarks=(remark,))]
+        found = (
+            self._profile(asking).truncates_silently
+            and remark_on_truncation(asking.request, last.usage, asking.endpoint.host),
+            not self._sees_images(asking) and remark_on_images(asking.request),
+        )
+        remarks = tuple(remark for remark in found if remark)
+        return [*before, msgspec.structs.replace(last, remarks=remarks)] if remarks else batch
 
 
 def _clock(

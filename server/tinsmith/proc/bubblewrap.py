@@ -12,7 +12,7 @@ from dataclasses import dataclass
 _KEPT_OF_RUN = ("/run/current-system", "/run/opengl-driver", "/run/wrappers", "/run/booted-system")
 """Programs of NixOS; the rest of /run holds sockets and pipes that lead out."""
 _NAMESPACES = (
-    *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
     *("--disable-userns", "--new-session", "--die-with-parent", "--cap-drop", "ALL"),
 )
 _PRIVATE = ("/run", "/tmp")  # noqa: S108  names, nothing is made there
@@ -23,7 +23,8 @@ class Grants:
     """What a command may do. All paths are absolute and resolved, and exist.
 
     `workspace` and `caches` can be written, `tmp` is its /tmp. `pinned` folders of the workspace cannot be renamed,
-    `frozen` files and folders not be changed, `hidden` ones not be read.
+    `frozen` files and folders not be changed, `hidden` ones not be read. With `has_network` it shares this
+    machine's network.
     """
 
     workspace: str
@@ -32,10 +33,16 @@ class Grants:
     pinned: tuple[str, ...] = ()
     frozen: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    has_network: bool = False
 
 
-def arguments(program: str, grants: Grants, cwd: str, nothing: tuple[str, str]) -> tuple[str, ...]:
-    """Up to the filter and the command. `nothing` is a file and a folder that nobody may read."""
+def arguments(
+    program: str, grants: Grants, cwd: str, nothing: tuple[str, str], resolver: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """Up to the filter and the command.
+
+    `nothing` is a file and a folder that nobody may read, `resolver` the files of /run that say who resolves names.
+    """
     writable = (grants.workspace, grants.caches)
     hidden = [
         path
@@ -50,13 +57,14 @@ def arguments(program: str, grants: Grants, cwd: str, nothing: tuple[str, str]) 
         ("--remount-ro", "/proc"),
         ("--tmpfs", "/run"),
         ("--bind", grants.tmp, "/tmp"),  # noqa: S108  the same
-        *(("--ro-bind-try", path, path) for path in _KEPT_OF_RUN),
+        *(("--ro-bind-try", path, path) for path in (*_KEPT_OF_RUN, *resolver)),
         *(("--bind", path, path) for path in (*writable, *grants.pinned)),
         *(("--ro-bind", path, path) for path in grants.frozen),
         *(("--ro-bind", nothing[os.path.isdir(path)], path) for path in hidden),
     ]
     mounts.sort(key=lambda mount: mount[-1].rstrip("/").count("/"))  # stable: of one depth, the later wins
-    return (program, *_NAMESPACES, *(word for mount in mounts for word in mount), "--chdir", cwd)
+    network = () if grants.has_network else ("--unshare-net",)
+    return (program, *_NAMESPACES, *network, *(word for mount in mounts for word in mount), "--chdir", cwd)
 
 
 def _is_within(path: str, folder: str) -> bool:

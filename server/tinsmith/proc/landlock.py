@@ -24,6 +24,7 @@ def arguments(grants: Grants, filter_program: bytes) -> tuple[str, ...]:
     rules = {
         "read": sorted(_readable("/", grants.hidden)),
         "write": [grants.workspace, grants.caches, grants.tmp, *(path for path in _DEVICES if os.path.exists(path))],
+        "has_network": grants.has_network,
         "filter": base64.b64encode(filter_program).decode(),
     }
     return (sys.executable, "-ISE", _LAUNCHER, json.dumps(rules))

@@ -31,15 +31,15 @@ def main(rules: str, *command: str) -> NoReturn:
     _check(_LIBC.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0))
     _drop_capabilities()
     _check(_LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-    _restrict(wanted["read"], wanted["write"])
+    _restrict(wanted["read"], wanted["write"], 0 if wanted["has_network"] else _TCP)
     _filter(base64.b64decode(wanted["filter"]))
     os.execvp(command[0], command)  # noqa: S606  this program's purpose
 
 
-def _restrict(read: "list[str]", write: "list[str]") -> None:
+def _restrict(read: "list[str]", write: "list[str]", network: int) -> None:
     version = _check(_LIBC.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(1)))
     handled = (1 << 15) - 1 | (_DEVICE_IOCTL if version >= 5 else 0)
-    attributes = struct.pack("=QQQ", handled, _TCP, _SCOPES)[: 24 if version >= 6 else 16 if version >= 4 else 8]
+    attributes = struct.pack("=QQQ", handled, network, _SCOPES)[: 24 if version >= 6 else 16 if version >= 4 else 8]
     ruleset = _check(_LIBC.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint(0)))
     _grant(ruleset, "/", _READ_DIR)
     for path in read:

@@ -11,13 +11,15 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from tinsmith.proc import bubblewrap
 from tinsmith.proc.bubblewrap import Grants
 from tinsmith.proc.launch import Confinement, confined
+from tinsmith.proc.occupation import occupied, remove_oldest
 from tinsmith.proc.seccomp import filter_for
 
 SandboxKind = Literal["bubblewrap", "landlock", "none"]
@@ -25,6 +27,8 @@ SWITCH = "TINSMITH_SANDBOX"
 """Environment variable: `off` runs commands without a sandbox, `landlock` leaves bubblewrap out."""
 _PROBE_SECONDS = 10
 _TEMPORARY_FOLDERS = 8
+_MOST_LINKS = 40
+"""Source: path_resolution(7)."""
 _WEAKER = "it shields neither .git nor secret files of the workspace, and gives no network, not even a local one"
 
 
@@ -65,21 +69,21 @@ class Sandbox:
             case "landlock":
                 from tinsmith.proc import landlock
 
-                program = filter_for(platform.machine(), has_namespaces=False) or b""
+                program = filter_for(platform.machine(), has_namespaces=False, has_network=grants.has_network) or b""
                 return Confinement(landlock.arguments(grants, program))
             case "none":
                 return None
 
-    def temporary_folder(self, name: str) -> str:
-        """The folder that is /tmp for one conversation. Only the newest few stay."""
+    @contextmanager
+    def temporary_folder(self, name: str) -> Generator[str]:
+        """The folder that is /tmp for one conversation, during the block. Afterwards only the newest few stay."""
         parent = os.path.join(self._folder, "tmp")
         folder = os.path.join(parent, name)
-        if not os.path.isdir(folder):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            others = [entry.path for entry in os.scandir(parent) if entry.path != folder]
-            for old in sorted(others, key=os.path.getmtime)[: 1 - _TEMPORARY_FOLDERS]:
-                shutil.rmtree(old, ignore_errors=True)
-        return folder
+        is_new = not os.path.isdir(folder)
+        with occupied(folder):
+            if is_new:
+                remove_oldest(parent, _TEMPORARY_FOLDERS)
+            yield folder
 
     @functools.cached_property
     def _folder(self) -> str:
@@ -114,10 +118,11 @@ class Sandbox:
             return "installed to run as root (setuid), which is not used"
         if facts.st_uid != 0:
             return f"not root's own ({self._bubblewrap}), so anybody could have put it there"
-        grants = Grants(self.caches, self.caches, self.temporary_folder("probe"), hidden=(self.caches,))
-        confinement = self._in_bubblewrap(grants, "/")
         try:
-            with confined(("true",), confinement) as (arguments, passed):
+            with ExitStack() as kept:
+                tmp = kept.enter_context(self.temporary_folder("probe"))
+                grants = Grants(self.caches, self.caches, tmp, hidden=(self.caches,))
+                arguments, passed = kept.enter_context(confined(("true",), self._in_bubblewrap(grants, "/")))
                 done = subprocess.run(
                     arguments,
                     pass_fds=passed,
@@ -132,8 +137,9 @@ class Sandbox:
         return f"not usable: {said or f'exit code {done.returncode}'}" if done.returncode else ""
 
     def _in_bubblewrap(self, grants: Grants, cwd: str) -> Confinement:
-        program = filter_for(platform.machine(), has_namespaces=True) or b""
-        return Confinement(bubblewrap.arguments(self._bubblewrap, grants, cwd, self._nothing), program)
+        program = filter_for(platform.machine(), has_namespaces=True, has_network=grants.has_network) or b""
+        resolver = links_of("/etc/resolv.conf") if grants.has_network else ()
+        return Confinement(bubblewrap.arguments(self._bubblewrap, grants, cwd, self._nothing, resolver), program)
 
     @functools.cached_property
     def _bubblewrap(self) -> str:
@@ -147,3 +153,13 @@ class Sandbox:
         if not os.path.exists(file):
             os.close(os.open(file, os.O_CREAT | os.O_CLOEXEC, 0o000))
         return file, folder
+
+
+def links_of(path: str) -> tuple[str, ...]:
+    """The places in /run that a path leads through, link by link, since a sandbox has a /run of its own."""
+    places: list[str] = []
+    while os.path.islink(path) and len(places) < _MOST_LINKS:
+        folder, name = os.path.split(os.path.join(os.path.dirname(path), os.readlink(path)))
+        path = os.path.join(os.path.realpath(folder), name)
+        places.append(path)
+    return tuple(place for place in places if place.startswith("/run/"))

@@ -3,7 +3,8 @@
 Unix sockets are blocked because a network namespace does not hold back those with a path, and any of them may lead
 out: a container daemon, a key agent, an editor. A pair of connected sockets stays, but not one of datagrams, which
 could be sent to any path; nor io_uring, which opens sockets unseen. Other families are allowed by name, since some,
-such as vsock, know no namespace.
+such as vsock, know no namespace. All this holds with the machine's own network too: its abstract unix sockets would
+answer there. Of netlink only routes are left then, which say what addresses the machine has.
 """
 
 import struct
@@ -41,8 +42,12 @@ _MACHINES = {
 }
 """Numbers of the system calls: asm/unistd_64.h and asm-generic/unistd.h of Linux."""
 
-_FAMILIES = (2, 10, 16)
-"""AF_INET, AF_INET6, AF_NETLINK: harmless in a network namespace of their own."""
+_INTERNET = (2, 10)
+"""AF_INET, AF_INET6."""
+_NETLINK = 16
+"""AF_NETLINK: harmless in a network namespace of its own."""
+_ROUTES = 0
+"""NETLINK_ROUTE, a protocol of that family."""
 _CONNECTED = (1, 5)
 """SOCK_STREAM, SOCK_SEQPACKET."""
 _ALLOW = 0x7FFF0000
@@ -53,21 +58,22 @@ _ABSENT = 0x00050000 | 38
 _X32 = 0x40000000
 
 _LOAD, _EQUAL, _AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
-_NUMBER, _AUDIT, _FIRST, _SECOND = 0, 4, 16, 24
+_NUMBER, _AUDIT, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
 """Offsets in struct seccomp_data; the lower halves of its arguments."""
+_Instruction = tuple[int, int, int, int]
+_CONSENT: _Instruction = (_RETURN, 0, 0, _ALLOW)
+_REFUSAL: _Instruction = (_RETURN, 0, 0, _DENY)
 
 
-def filter_for(machine: str, *, has_namespaces: bool) -> bytes | None:
-    """The program for this machine, None when it is not known.
+def filter_for(machine: str, *, has_namespaces: bool, has_network: bool = False) -> bytes | None:
+    """The program for this machine, None when it is not known; with `has_network` for the machine's own network.
 
-    Without namespaces of its own a command gets no socket at all, and may not look into other processes.
+    Without namespaces of its own a command may not look into other processes, and without either gets no socket at all.
     """
     known = _MACHINES.get(machine)
     if known is None:
         return None
-    blocked = known.kernel if has_namespaces else known.kernel + known.processes
-    families = _FAMILIES if has_namespaces else ()
-    program = [
+    program: list[_Instruction] = [
         (_LOAD, 0, 0, _AUDIT),
         (_EQUAL, 1, 0, known.audit),
         (_RETURN, 0, 0, _ABSENT),
@@ -76,21 +82,26 @@ def filter_for(machine: str, *, has_namespaces: bool) -> bytes | None:
         (_RETURN, 0, 0, _ABSENT),
     ]
     for number in _EVERYWHERE:
-        program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ABSENT)]
-    for number in blocked:
-        program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _DENY)]
-    program += _only(known.socket, [(_LOAD, 0, 0, _FIRST)], families)
-    program += _only(known.socketpair, [(_LOAD, 0, 0, _SECOND), (_AND, 0, 0, 0xF)], _CONNECTED)
-    program.append((_RETURN, 0, 0, _ALLOW))
+        program += _when(number, (_RETURN, 0, 0, _ABSENT))
+    for number in known.kernel if has_namespaces else known.kernel + known.processes:
+        program += _when(number, _REFUSAL)
+    program += _when(known.socket, *_sockets(has_namespaces=has_namespaces, has_network=has_network))
+    pairs = [instruction for kind in _CONNECTED for instruction in _when(kind, _CONSENT)]
+    program += _when(known.socketpair, (_LOAD, 0, 0, _SECOND), (_AND, 0, 0, 0xF), *pairs, _REFUSAL)
+    program.append(_CONSENT)
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 
 
-def _only(number: int, load: list[tuple[int, int, int, int]], allowed: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """For one system call: allow it with these values of an argument, else deny it."""
-    body: list[tuple[int, ...]] = list(load)
-    for place, value in enumerate(allowed):
-        body.append((_EQUAL, len(allowed) - place, 0, value))
-    body += [(_RETURN, 0, 0, _DENY), (_RETURN, 0, 0, _ALLOW)]
-    if not allowed:
-        body = [(_RETURN, 0, 0, _DENY)]
-    return [(_EQUAL, 0, len(body), number), *body]
+def _sockets(*, has_namespaces: bool, has_network: bool) -> list[_Instruction]:
+    """Which families may be opened."""
+    if not has_namespaces and not has_network:
+        return [_REFUSAL]
+    internet = [instruction for family in _INTERNET for instruction in _when(family, _CONSENT)]
+    routes = _when(_NETLINK, (_LOAD, 0, 0, _THIRD), *_when(_ROUTES, _CONSENT))
+    netlink = routes if has_network else _when(_NETLINK, _CONSENT)
+    return [(_LOAD, 0, 0, _FIRST), *internet, *netlink, _REFUSAL]
+
+
+def _when(value: int, *then: _Instruction) -> list[_Instruction]:
+    """What happens if what was loaded last is this."""
+    return [(_EQUAL, 0, len(then), value), *then]

@@ -135,8 +135,8 @@ def _no_sandbox(output: Output) -> ToolError:
     said = output.text.strip().removeprefix("bwrap: ") or "it does not say why"
     return ToolError(
         "noSandbox",
-        f"The sandbox could not be made ({said}), so nothing was run. Call again with unsandboxed: true if the command "
-        "has to run; the user is asked.",
+        f"The sandbox could not be made ({said}), so nothing was run. If the command has to run, call again with "
+        "grant: unsandboxed; the user is asked.",
     )
 
 

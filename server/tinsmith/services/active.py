@@ -10,7 +10,6 @@ from tinsmith.domain.event import (
     Body,
     ConversationChanged,
     Notice,
-    SteeringTaken,
     TurnCancelRequested,
     TurnCompleted,
     TurnFailed,
@@ -24,6 +23,7 @@ from tinsmith.domain.turn import TurnEnd, TurnRecord, advance
 from tinsmith.engine.turn import run_turn
 from tinsmith.services.conversations import Conversations
 from tinsmith.services.journal import Journal
+from tinsmith.services.queue import Queue
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,14 @@ class ActiveTurn:
     """One turn. `record` is as it stands now; `ended` is set by its owner when everything of it is over."""
 
     def __init__(
-        self, request: TurnRequest, started: TurnStarted, inbox: Inbox, journal: Journal, conversations: Conversations
+        self,
+        request: TurnRequest,
+        started: TurnStarted,
+        inbox: Inbox,
+        *,
+        journal: Journal,
+        conversations: Conversations,
+        queue: Queue,
     ) -> None:
         self.request = request
         self.record: TurnRecord = started.record
@@ -57,6 +64,7 @@ class ActiveTurn:
         self.has_begun = False
         self._journal = journal
         self._conversations = conversations
+        self._queue = queue
 
     @property
     def is_ending(self) -> bool:
@@ -100,11 +108,12 @@ class ActiveTurn:
             rounds=end.rounds,
             usage=end.usage,
             files=end.files,
+            edges=end.edges,
         )
         try:
             if is_broken_off:
                 await self.request.journal.record(*self._conversations.open_calls(identifier))
-            await self._keep_untaken()
+            await self._queue.settle(identifier)
             await self._journal.commit(identifier, (self._ending(end),))
         except AgentError as error:
             self.record = msgspec.structs.replace(self.record, outcome="error", error=error.record())
@@ -112,12 +121,6 @@ class ActiveTurn:
         finally:
             self._publish(TurnPersisted(self.record.turn_id), self._ending(end))
             self._journal.publish(identifier, "", ConversationChanged("idle"))
-
-    async def _keep_untaken(self) -> None:
-        """Steering messages that came too late for this turn stay in the transcript: the next turn sees them."""
-        for message in self.inbox.take():
-            next_id = self._conversations.next_message_id(self.record.conversation_id)
-            await self.request.journal.record(SteeringTaken(msgspec.structs.replace(message, message_id=next_id)))
 
     def _ending(self, end: TurnEnd) -> TurnCompleted | TurnFailed:
         return (TurnFailed if self.record.outcome == "error" else TurnCompleted)(self.record, end.edges)

@@ -17,7 +17,10 @@ NOTE = "permission_rules"
 
 
 class Approvals:
-    """The Approvals port: rules of a turn or a conversation, and the questions that wait for an answer."""
+    """The Approvals port: rules of a turn or a conversation, and the questions that wait for an answer.
+
+    A question is stored before it is asked, and leaves the store together with the mark or the end of its call.
+    """
 
     def __init__(self, storage: Storage, prompter: Prompter) -> None:
         self._storage = storage
@@ -30,6 +33,10 @@ class Approvals:
             self._rules[conversation_id] = self._lasting(conversation_id)
         return self._rules[conversation_id]
 
+    @property
+    def is_there(self) -> bool:
+        return self._prompter.is_there
+
     async def remember(self, conversation_id: str, rule: Rule) -> None:
         kept = (*self.rules(conversation_id), rule)
         self._rules[conversation_id] = kept
@@ -38,6 +45,7 @@ class Approvals:
             await self._storage.write(lambda session: session.notes.put(conversation_id, Note(NOTE, lasting, now_ms())))
 
     async def ask(self, question: PermissionQuestion) -> PermissionAnswer | None:
+        await self._storage.write(lambda session: session.pending.put(question))
         self._pending[question.request_key] = question
         try:
             return await self._prompter.ask(question)

@@ -9,9 +9,9 @@ from msgspec.structs import asdict, replace
 from tinsmith import __version__
 from tinsmith.config.directories import Directories
 from tinsmith.domain.conversation import Conversation
-from tinsmith.domain.message import AssistantMessage, Message, TextPart, ToolMessage, UserMessage
+from tinsmith.domain.message import AssistantMessage, Message, ToolMessage, UserMessage
 from tinsmith.domain.request import TurnRequest
-from tinsmith.engine.window import View, make_view
+from tinsmith.engine.window import View, chars_of, make_view
 
 PREVIEW_CHARS = 2_000
 
@@ -33,7 +33,7 @@ def context_view(request: TurnRequest) -> dict[str, Any]:
     for spec in request.tools():
         schema = msgspec.json.encode(spec.schema).decode()
         parts.append(_part("tool", spec.name, f"{spec.description}\n{schema}", rate))
-    parts.extend(_part(*_described(message), rate) for message in view.messages)
+    parts.extend(_part(*_described(message), rate, chars_of(message)) for message in view.messages)
     return {
         "model": request.model.model,
         "role": request.role,
@@ -103,16 +103,16 @@ def _stored(message: Message) -> StoredMessage:
             return stored
 
 
-def _part(kind: str, label: str, text: str, tokens_per_char: float) -> ContextPart:
+def _part(kind: str, label: str, text: str, tokens_per_char: float, chars: int | None = None) -> ContextPart:
+    """A part of the request; `chars` when it counts as another number of characters than its text has."""
     shown = text if len(text) <= PREVIEW_CHARS else f"{text[:PREVIEW_CHARS]}… ({len(text)} characters)"
-    return ContextPart(kind, label, int(len(text) * tokens_per_char), shown)
+    return ContextPart(kind, label, int((len(text) if chars is None else chars) * tokens_per_char), shown)
 
 
 def _described(message: Message) -> tuple[str, str, str]:
     match message:
         case UserMessage():
-            text = "\n".join(part.text for part in message.parts if isinstance(part, TextPart))
-            return "user", message.message_id, text
+            return "user", message.message_id, "\n".join(map(str, message.parts))
         case AssistantMessage():
             calls = "\n".join(f"{call.name}({call.arguments})" for call in message.calls)
             return "assistant", message.message_id, "\n".join(filter(None, (message.text, calls)))

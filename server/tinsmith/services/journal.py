@@ -209,15 +209,18 @@ def _keep(session: Session, conversation_id: str, bodies: Iterable[Body]) -> Non
                 _update(session, conversation_id, _counting(message.usage, context_used))
             case SteeringTaken(message):
                 session.messages.put(conversation_id, message)
+                session.queue.delete(conversation_id, message.entry_id)
             case CallStarted(call):
                 session.calls.put(conversation_id, call)
+                session.pending.settle(conversation_id, call.call_id)
             case CallFinished(call, _, message) | CallCancelled(call, _, message):
                 session.calls.put(conversation_id, call)
+                session.pending.settle(conversation_id, call.call_id)
                 session.messages.put(conversation_id, message)
             case TurnCompleted(record, edges) | TurnFailed(record, edges):
                 session.turns.put(record)
                 session.usage.put(conversation_id, UsageRecord(record.turn_id, record.role, record.model, record.usage))
-                session.notes.put(conversation_id, _note_of(record))
+                session.notes.put(conversation_id, note_of(record))
                 _update(session, conversation_id, lambda kept: replace(kept, edges=edges or kept.edges))
             case _:
                 raise AssertionError(body)
@@ -239,6 +242,6 @@ def _counting(usage: Usage, context_used: int) -> Callable[[Conversation], Conve
     return lambda kept: replace(kept, usage=kept.usage + usage, context_used=context_used or kept.context_used)
 
 
-def _note_of(record: TurnRecord) -> Note:
+def note_of(record: TurnRecord) -> Note:
     """The whole record once more as a note, where the scratchpad's readers find it."""
     return Note(f"turn_record-{record.turn_id}", encode_record(record).decode(), now_ms())

@@ -58,6 +58,7 @@ class Models:
             context_window=window,
             window_source=source,
             max_output_tokens=limit if limit is not None and limit < window else None,  # more is no limit at all
+            sees_images=listed.sees_images if listed else None,
         )
 
     def entry(self, settings: LlmSettings, model: str) -> CatalogEntry | None:

@@ -3,14 +3,16 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
-from typing import Any, Literal, Protocol, TypeVar
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Literal
 
 import msgspec
 
 from tinsmith.domain.cancel import CancelToken
 from tinsmith.domain.conversation import Conversation
-from tinsmith.domain.errors import AgentError, InternalError, PersistenceError, ProtocolError, SchemaError
+from tinsmith.domain.errors import PersistenceError, ProtocolError, SchemaError
 from tinsmith.domain.event import Notice, TurnStarted
 from tinsmith.domain.ids import is_valid_id, new_id, now_ms
 from tinsmith.domain.message import Message, Part, TextPart, UserMessage
@@ -22,10 +24,14 @@ from tinsmith.domain.tool import ToolSpec
 from tinsmith.domain.turn import TurnRecord
 from tinsmith.services.active import ActiveTurn, Inbox
 from tinsmith.services.approvals import Approvals
-from tinsmith.services.conversations import ConversationHeldError, Conversations, title_of
+from tinsmith.services.carrying import Spawn, carried_out
+from tinsmith.services.conversations import Conversations, title_of
+from tinsmith.services.holding import ConversationHeldError
+from tinsmith.services.images import GivenImage, Images
 from tinsmith.services.journal import Journal
 from tinsmith.services.models import Models
 from tinsmith.services.prompts import Scope, system_prompt
+from tinsmith.services.queue import Queue
 from tinsmith.services.settings import SettingsService
 from tinsmith.services.toolbox import offered
 from tinsmith.store.codec import clean_text
@@ -39,31 +45,19 @@ Mode = Literal["start", "steer", "steerOrStart"]
 Disposition = Literal["started", "steered"]
 Locate = Callable[[str, str], Coroutine[Any, Any, Scope]]
 """Workspace path and index file → the scope of a turn."""
-Done = TypeVar("Done")
-
-
-class Spawn(Protocol):
-    """Runs work as a task that somebody owns; its result is None when a bug ended it."""
-
-    def __call__(self, work: Coroutine[Any, Any, Done], name: str) -> "asyncio.Task[Done | None]": ...
 
 
 class TurnStart(msgspec.Struct, frozen=True):
     """What somebody asks for. Empty strings mean: not said. `workspace` is an absolute path."""
 
     workspace: str
-    parts: tuple[Part, ...]
+    parts: tuple[Part | GivenImage, ...]
     conversation_id: str = ""
     turn_id: str = ""
     mode: Mode = "start"
     role: str = ""
     model: str = ""
     overrides: dict[str, Any] = {}
-
-    @property
-    def text(self) -> str:
-        """What the person typed, without the parts about the moment."""
-        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart) and not part.label)
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -82,10 +76,12 @@ class Turns:
         self,
         *,
         conversations: Conversations,
+        queue: Queue,
         journal: Journal,
         settings: SettingsService,
         models: Models,
         approvals: Approvals,
+        images: Images,
         llm: Model,
         tools: tuple[ToolSpec, ...],
         locate: Locate,
@@ -94,10 +90,12 @@ class Turns:
         instance: str,
     ) -> None:
         self._conversations = conversations
+        self._queue = queue
         self._journal = journal
         self._settings = settings
         self._models = models
         self._approvals = approvals
+        self._images = images
         self._llm = llm
         self._tools = tools
         self._locate = locate
@@ -123,15 +121,27 @@ class Turns:
             if start.turn_id in self._answers:
                 return self._answers[start.turn_id]
             conversation_id = start.conversation_id or self._conversations.free(start.workspace) or ""
+            while (running := await self._joinable(conversation_id)) is not None:
+                if start.mode == "start":
+                    raise _busy(running)
+                parts = await self._images.take_in(start.parts, running.request.root)
+                if not running.is_ending:  # by now, after a look at the images
+                    return await carried_out(self._spawn, partial(self._join, running, parts), "steer")
+            if start.mode == "steer":
+                raise SchemaError("noActiveTurn", "No turn runs here, so there is nothing to steer. Start one.")
+            return await self._start(conversation_id, start)
+
+    @asynccontextmanager
+    async def idle(self, conversation_id: str) -> AsyncGenerator[None]:
+        """Let no turn begin in the conversation meanwhile. Raises SchemaError `busy` while one runs in it."""
+        async with self._accepting:
             running = self._active.get(conversation_id)
             if running is not None and running.is_ending:
                 await running.ended.wait()
                 running = None
             if running is not None:
-                return self._steer(running, start)
-            if start.mode == "steer":
-                raise SchemaError("noActiveTurn", "No turn runs here, so there is nothing to steer. Start one.")
-            return await self._start(conversation_id, start)
+                raise _busy(running)
+            yield
 
     def begin(self, turn_id: str) -> None:
         """Announce an accepted turn and let it run. Does nothing for a turn that has begun already."""
@@ -208,16 +218,19 @@ class Turns:
         history = self._conversations.transcript(conversation_id)
         return self._freeze(conversation, TurnStart(conversation.workspace, ()), settings, scope, history, Inbox())
 
-    def _steer(self, running: ActiveTurn, start: TurnStart) -> Accepted:
-        if start.mode == "start":
-            raise SchemaError(
-                "busy",
-                "A turn runs in this conversation. Steer it, or wait for its end.",
-                data={"turnId": running.record.turn_id},
-            )
-        turn_id = running.record.turn_id
-        running.inbox.put(UserMessage("", turn_id, start.parts, now_ms(), is_steering=True))
-        conversation_id = running.record.conversation_id
+    async def _joinable(self, conversation_id: str) -> ActiveTurn | None:
+        """The turn that runs in the conversation, None once it has ended; one that is about to is waited for."""
+        running = self._active.get(conversation_id)
+        if running is None or not running.is_ending:
+            return running
+        await running.ended.wait()
+        return None
+
+    async def _join(self, running: ActiveTurn, parts: tuple[Part, ...]) -> Accepted:
+        """Let the message wait for the turn. Not to be interrupted: what is stored is also said to be."""
+        conversation_id, turn_id = running.record.conversation_id, running.record.turn_id
+        message = UserMessage("", turn_id, parts, now_ms(), is_steering=True)
+        running.inbox.put(await self._queue.put(conversation_id, message))
         return Accepted(conversation_id, turn_id, "steered", self._journal.seq(conversation_id))
 
     async def _start(self, conversation_id: str, start: TurnStart) -> Accepted:
@@ -228,27 +241,23 @@ class Turns:
         choice = self._models.choose(settings, role, start.model or (known.model if known else ""))
         await self._models.learn_first(settings.llm_config, choice.model)
         scope = await self._locate(known.workspace if known else start.workspace, settings.index_file)
+        parts = await self._images.take_in(start.parts, scope.root or scope.cwd)
         if self._is_closed:
             raise ProtocolError("shutdown", "The server is shutting down. Start it again and send the message again.")
         start = msgspec.structs.replace(start, role=role, turn_id=start.turn_id or new_id("t"))
-        outcome = await _carried_out(self._spawn(self._store(conversation_id, start, settings, scope), "accept"))
-        if outcome is None:
-            raise InternalError("internal", "The turn could not be accepted; the log says why. Send it again.")
-        if isinstance(outcome, AgentError):
-            raise outcome
-        return outcome
+        return await carried_out(
+            self._spawn, lambda: self._store(conversation_id, start, parts, settings, scope), "accept"
+        )
 
     async def _store(
-        self, conversation_id: str, start: TurnStart, settings: Settings, scope: Scope
-    ) -> Accepted | AgentError:
+        self, conversation_id: str, start: TurnStart, parts: tuple[Part, ...], settings: Settings, scope: Scope
+    ) -> Accepted:
         """Make the turn exist. Not to be interrupted: from its first write on, a turn has exactly one end."""
-        try:
-            conversation = await self._open(conversation_id, start.workspace)
-            conversation_id = conversation.conversation_id
-            if self._conversations.turn(conversation_id, start.turn_id) is None:
-                await self._register(conversation, start, settings, scope)
-        except AgentError as refusal:
-            return refusal
+        conversation = await self._open(conversation_id, start.workspace)
+        conversation_id = conversation.conversation_id
+        self._conversations.opened(conversation)
+        if self._conversations.turn(conversation_id, start.turn_id) is None:
+            await self._register(conversation, start, parts, settings, scope)
         accepted = Accepted(conversation_id, start.turn_id, "started", self._journal.seq(conversation_id))
         _remember(self._answers, start.turn_id, accepted)
         return accepted
@@ -258,11 +267,14 @@ class Turns:
             return await self._conversations.new(workspace)
         return await self._conversations.hold(conversation_id)
 
-    async def _register(self, conversation: Conversation, start: TurnStart, settings: Settings, scope: Scope) -> None:
+    async def _register(
+        self, conversation: Conversation, start: TurnStart, parts: tuple[Part, ...], settings: Settings, scope: Scope
+    ) -> None:
         """From here on the turn can be found and cancelled; it is gone again when it cannot be stored."""
         identifier = conversation.conversation_id
+        await self._queue.settle(identifier)
         opening = UserMessage(
-            self._conversations.next_message_id(identifier), start.turn_id, start.parts, created_at=now_ms()
+            self._conversations.next_message_id(identifier), start.turn_id, parts, created_at=now_ms()
         )
         history = (*self._conversations.transcript(identifier), opening)
         inbox = Inbox()
@@ -270,14 +282,16 @@ class Turns:
         record = TurnRecord(
             start.turn_id,
             identifier,
-            start.text,
+            opening.text,
             start.role,
             request.model.model,
             opening.created_at,
             instance=self._instance,
         )
-        started = TurnStarted(record, opening, "" if conversation.title else title_of(start.text))
-        active = self._active[identifier] = ActiveTurn(request, started, inbox, self._journal, self._conversations)
+        started = TurnStarted(record, opening, "" if conversation.title else title_of(opening.text))
+        active = self._active[identifier] = ActiveTurn(
+            request, started, inbox, journal=self._journal, conversations=self._conversations, queue=self._queue
+        )
         if start.turn_id in self._cancelled_early:
             del self._cancelled_early[start.turn_id]
             request.cancel.cancel()
@@ -355,16 +369,12 @@ class Turns:
         return next((each for each in self._active.values() if each.record.turn_id == turn_id), None)
 
 
-async def _carried_out(work: "asyncio.Task[Done]") -> Done:
-    """The result of work that was handed over. A cancel of the waiting task meanwhile comes too late: it is dropped."""
-    waiting = asyncio.current_task()
-    assert waiting is not None
-    while not work.done():
-        try:
-            await asyncio.wait([work])
-        except asyncio.CancelledError:
-            waiting.uncancel()
-    return work.result()
+def _busy(running: ActiveTurn) -> SchemaError:
+    return SchemaError(
+        "busy",
+        "A turn runs in this conversation. Steer it, or wait for its end.",
+        data={"turnId": running.record.turn_id},
+    )
 
 
 def _checked(start: TurnStart, redact: Callable[[str], str]) -> TurnStart:
@@ -374,7 +384,7 @@ def _checked(start: TurnStart, redact: Callable[[str], str]) -> TurnStart:
     """
     if start.turn_id and not is_valid_id(start.turn_id):
         raise SchemaError("invalidParams", "turnId must match [A-Za-z0-9_-]{1,64}.", data={"path": "turnId"})
-    if not any(isinstance(part, TextPart) and part.text.strip() for part in start.parts):
+    if not any(not isinstance(part, TextPart) or part.text.strip() for part in start.parts):
         raise SchemaError("invalidParams", "Say something: text or input must not be empty.", data={"path": "text"})
     parts = tuple(
         msgspec.structs.replace(part, text=redact(clean_text(part.text))) if isinstance(part, TextPart) else part

@@ -25,6 +25,10 @@ class Calls:
         """Store the call in place of what was there."""
         self._rows.put(record, conversation_id, record.call_id)
 
+    def delete(self, conversation_id: str, call_id: str) -> bool:
+        """Whether there was a call to delete."""
+        return self._rows.delete(conversation_id, call_id)
+
     def all(self, conversation_id: str) -> tuple[CallRecord, ...]:
         """The conversation's calls, in the order of their ids."""
         return tuple(self._rows.scan(conversation_id))

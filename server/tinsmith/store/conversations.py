@@ -34,6 +34,10 @@ class Conversations:
         """Store the conversation in place of what was there."""
         self._rows.put(conversation, conversation.conversation_id)
 
+    def delete(self, conversation_id: str) -> bool:
+        """Whether there was a conversation to delete. What it consists of stays."""
+        return self._rows.delete(conversation_id)
+
     def newest(
         self,
         *,

@@ -15,19 +15,16 @@ from tinsmith.store.words import count_words
 
 SEARCHED = 16_384
 """Characters of a message that are searched; what follows in a longer one is the rest of some output."""
-HIDDEN = frozenset({"rewound"})
-"""Marks of messages that are not found."""
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 
 
 def read_message(transaction: Transaction, key: bytes) -> Message | None:
-    """The message of this key, when it is there, can be read and may be found."""
+    """The message of this key, live or rewound, when it is there and can be read."""
     value = transaction.get("message", key)
     try:
-        message = None if value is None else _decoder.decode(value)
+        return None if value is None else _decoder.decode(value)
     except (msgspec.DecodeError, RecursionError):  # whoever asks for this record is told
         return None
-    return None if message is None or not HIDDEN.isdisjoint(message.marks) else message
 
 
 def document_of(key: bytes, message: Message) -> Document:

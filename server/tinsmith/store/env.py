@@ -19,6 +19,8 @@ from tinsmith.store.transaction import KEYSPACES, Span, Transaction
 T = TypeVar("T")
 
 _MAX_DATABASES = 32
+_LOCK_FILE_BYTES = 8192
+"""LMDB's lock file for its default of 126 readers (lmdb.h, mdb_env_set_maxreaders)."""
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """LMDB calls a write that the disk took only a part of an I/O error."""
 
@@ -50,6 +52,7 @@ class Environment:
         self._databases: dict[str, Any] = {}
         try:
             os.makedirs(path, mode=0o700, exist_ok=True)
+            _reserve_lock_file(path)
         except OSError as error:
             raise self._failure(error, error.errno) from error
         with self._worded_failures():
@@ -88,6 +91,11 @@ class Environment:
         """Write a compacted copy of one consistent state into an empty directory, while others read and write."""
         with self._worded_failures():
             self._lmdb.copy(directory, compact=True)
+
+    def version(self) -> int:
+        """The number of the last transaction that any process committed."""
+        with self._worded_failures(), self._reading_alone():
+            return self._lmdb.info()["last_txnid"]
 
     def close(self) -> None:
         """Close after whatever runs now. Idempotent."""
@@ -183,6 +191,17 @@ class Environment:
             f"The store in {self._path} cannot be used ({error}). Check the directory, or name another one "
             "with TINSMITH_DATA_DIR.",
         )
+
+
+def _reserve_lock_file(path: str) -> None:
+    """Give the lock file its blocks. LMDB writes to it as memory, and a full disk would end the process by SIGBUS."""
+    if not hasattr(os, "posix_fallocate"):
+        return  # macOS has none, and APFS reports a full disk when the file is made longer
+    descriptor = os.open(os.path.join(path, "lock.mdb"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, _LOCK_FILE_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 class LmdbTransaction:

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from tinsmith.domain.conversation import Conversation
-from tinsmith.domain.ids import now_ms
+from tinsmith.domain.ids import message_ordinal, now_ms
 from tinsmith.domain.message import AssistantMessage, Message, UserMessage
 from tinsmith.store.documents import document_of, read_message, searched_text
 from tinsmith.store.query import Query, Term, flat
@@ -25,7 +25,7 @@ from tinsmith.store.words import fold
 CANDIDATES = 2_000
 """Messages that are weighed at most."""
 READ_AGAIN = 400
-"""Candidates that are read again at most, until enough of them hold the phrases."""
+"""Candidates that are read again at most, until enough of them are live and hold the phrases."""
 WAITING = 4 * SEGMENT
 """Messages that are read through at most because they wait for the index."""
 
@@ -108,12 +108,13 @@ def find(transaction: Transaction, segments: Segments, query: Query, limit: int,
             weight += rarity * times * (_SATURATION + 1) / (times + damping)
         return weight * (1 + 0.5 ** (max(now - candidate.time, 0) / _HALF_LIFE))
 
-    ranked = nlargest(READ_AGAIN if query.phrases else limit, candidates, key=score)
     hits: list[Hit] = []
-    for candidate in ranked:
+    for candidate in nlargest(READ_AGAIN, candidates, key=score):
+        if len(hits) == limit:
+            break
         key = candidate.key or segments.keys(candidate.segment)[candidate.ordinal]
         message, owner = read_message(transaction, key), owners.of(key)
-        if message is not None and owner is not None and len(hits) < limit and _holds(message, query):
+        if message is not None and owner is not None and _is_live(owner, message) and _holds(message, query):
             hits.append(_hit(owner, message, terms, score(candidate)))
     return Hits(tuple(hits), max(segments.count_waiting() - WAITING, 0))
 
@@ -212,6 +213,12 @@ def _count(words: dict[str, int], term: Term) -> int:
     if not term.is_prefix:
         return words.get(term.text, 0)
     return sum(times for word, times in words.items() if word.startswith(term.text))
+
+
+def _is_live(owner: Conversation, message: Message) -> bool:
+    """Whether no rewind covers the message."""
+    ordinal = message_ordinal(message.message_id)
+    return not any(rewind.first <= ordinal <= rewind.last for rewind in owner.rewinds)
 
 
 def _holds(message: Message, query: Query) -> bool:

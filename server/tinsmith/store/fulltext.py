@@ -19,7 +19,7 @@ class FullText:
         self._segments = Segments(transaction)
 
     def note(self, conversation_id: str, message_id: str) -> None:
-        """The message was stored, replaced, marked or deleted: what is found of it follows its record from now on."""
+        """The message was stored, replaced or deleted: what is found of it follows its record from now on."""
         self._segments.wait(encode_key(conversation_id, message_id))
         self.noted += 1
 
@@ -56,6 +56,6 @@ class FullText:
         return len(keys)
 
     def _documents(self, keys: list[bytes]) -> list[Document]:
-        """Those of the messages that are there, can be read, and may be found."""
+        """Those of the messages that are there and can be read."""
         found = ((key, read_message(self._transaction, key)) for key in keys)
         return [document_of(key, message) for key, message in found if message is not None]

@@ -20,6 +20,7 @@ class InMemoryStore:
         self._tables = {keyspace: _Table() for keyspace in KEYSPACES}
         self._is_closed = False
         self._noted = 0
+        self._version = 0
         prepare(_MemoryTransaction(self._tables, may_change=True))
 
     async def write(self, closure: Callable[[Session], T]) -> T:
@@ -31,6 +32,7 @@ class InMemoryStore:
         except BaseException:
             transaction.undo()
             raise
+        self._version += 1
         self._noted += session.search.noted
         if self._noted >= SEGMENT:
             self._noted = 0
@@ -41,6 +43,10 @@ class InMemoryStore:
     def read(self, closure: Callable[[Session], T]) -> T:
         self._check_open()
         return closure(Session(_MemoryTransaction(self._tables, may_change=False)))
+
+    def version(self) -> int:
+        self._check_open()
+        return self._version
 
     async def close(self) -> None:
         self._is_closed = True

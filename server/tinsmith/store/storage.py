@@ -44,6 +44,10 @@ class Storage(Protocol):
         """
         ...
 
+    def version(self) -> int:
+        """A number that grows with every change of the store, by whichever process. Costs next to nothing."""
+        ...
+
     async def close(self) -> None:
         """Finish the writes that were handed over, then close. Idempotent.
 
@@ -103,6 +107,11 @@ class Store:
         if self._is_closed:
             raise PersistenceError("storeClosed", "The store is closed. Start Tinsmith again to go on.")
         self._environment.copy(directory)
+
+    def version(self) -> int:
+        if self._is_closed:
+            raise PersistenceError("storeClosed", "The store is closed. Start Tinsmith again to go on.")
+        return self._environment.version()
 
     async def close(self) -> None:
         if self._is_closed:

@@ -15,7 +15,16 @@ KEYSPACES = (
     "usage",
     "config",
     "lease",
+    "queue",
+    "pending",
+    "lease_request",
+    "blob",
+    "blob_use",
+    "change",
 )
+
+CONVERSATION_KEYSPACES = ("turn", "call", "conversation_note", "usage", "queue", "pending")
+"""Those whose keys begin with `<conversation>:`; they leave with their conversation, and so do its messages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,10 @@ class Turns:
         """Store the turn in place of what was there."""
         self._rows.put(record, record.conversation_id, record.turn_id)
 
+    def delete(self, conversation_id: str, turn_id: str) -> bool:
+        """Whether there was a turn to delete."""
+        return self._rows.delete(conversation_id, turn_id)
+
     def find(self, turn_id: str) -> TurnRecord | None:
         """The turn of this id in whichever conversation. Looks at every key: for what is asked rarely."""
         for pair in self._rows.ids():

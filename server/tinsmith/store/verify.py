@@ -9,9 +9,11 @@ from typing import Any
 
 import msgspec
 
+from tinsmith.domain.change import ChangeRecord
 from tinsmith.domain.conversation import Conversation
 from tinsmith.domain.errors import PersistenceError
-from tinsmith.domain.message import Message
+from tinsmith.domain.message import Message, UserMessage
+from tinsmith.domain.policy import PermissionQuestion
 from tinsmith.domain.turn import CallRecord, TurnRecord
 from tinsmith.store.codec import decode_record, encode_key, key_text
 from tinsmith.store.documents import document_of, read_message
@@ -56,6 +58,10 @@ _KINDS: dict[str, _Kind] = {
     "conversation_note": _Kind(msgspec.json.Decoder(Note), own=lambda r: r.note_id),
     "usage": _Kind(msgspec.json.Decoder(UsageRecord), own=lambda r: f"{r.turn_id}:parent"),
     "lease": _Kind(msgspec.json.Decoder(Lease), lambda r: r.conversation_id),
+    "lease_request": _Kind(msgspec.json.Decoder(Lease), lambda r: r.conversation_id),
+    "queue": _Kind(msgspec.json.Decoder(UserMessage)),
+    "pending": _Kind(msgspec.json.Decoder(PermissionQuestion)),
+    "change": _Kind(msgspec.json.Decoder(ChangeRecord)),
 }
 _ANY = _Kind(msgspec.json.Decoder(), has_owner=False)
 """The other keyspaces, of facts under names."""
@@ -64,8 +70,9 @@ _ANY = _Kind(msgspec.json.Decoder(), has_owner=False)
 def verify(storage: Storage) -> Iterator[Finding]:
     """Everything that is wrong. A store of many messages takes a tenth of a millisecond for each."""
     for keyspace in KEYSPACES:
-        if keyspace != NAME:
+        if keyspace not in {NAME, "blob"}:
             yield from _in_steps(storage, _Part(keyspace, Span(), _RECORDS), _records)
+    yield from _in_steps(storage, _Part("blob", Span(), _SEGMENTS), _blobs)
     yield from _in_steps(storage, _Part(NAME, Segments.HEADS, _SEGMENTS), _index)
 
 
@@ -120,8 +127,20 @@ def _records(transaction: Transaction, keyspace: str, rows: list[tuple[bytes, by
         is_named = kind.conversation is None or encode_key(kind.conversation(record)) == first
         if not is_named or (kind.own is not None and encode_key(kind.own(record)) != rest):
             found.append(Finding(name, "holds a record of another name"))
+        if keyspace == "blob_use" and next(transaction.scan("blob", Span(owner + b":", owner + b";")), None) is None:
+            found.append(Finding(name, "names bytes that are not there"))
         if keyspace == "message" and not Segments(transaction).knows(key) and read_message(transaction, key):
             found.append(Finding(name, "is not in the index", is_index=True))
+    return found
+
+
+def _blobs(transaction: Transaction, keyspace: str, rows: list[tuple[bytes, bytes]]) -> list[Finding]:
+    """Each chunk is of a blob that something uses."""
+    found: list[Finding] = []
+    for key, _ in rows:
+        name = key.partition(b":")[0]
+        if next(transaction.scan("blob_use", Span(name + b":", name + b";")), None) is None:
+            found.append(Finding(f"{keyspace}/{key_text(key)}", "is used by nothing"))
     return found
 
 

@@ -9,7 +9,18 @@ from typing import Any
 import msgspec
 
 from tinsmith.domain.policy import Access
-from tinsmith.domain.ports import Diagnostics, Documents, Fetcher, NoDiagnostics, NoSymbols, NoWeb, Searcher, Symbols
+from tinsmith.domain.ports import (
+    Changes,
+    Diagnostics,
+    Documents,
+    Fetcher,
+    NoChanges,
+    NoDiagnostics,
+    NoSymbols,
+    NoWeb,
+    Searcher,
+    Symbols,
+)
 from tinsmith.domain.tool import CallScope, Effect, ToolResult, ToolSpec
 from tinsmith.tools.arguments import (
     BashArguments,
@@ -57,13 +68,16 @@ def builtin_tools(
     symbols: Symbols | None = None,
     fetcher: Fetcher | None = None,
     searcher: Searcher | None = None,
+    changes: Changes | None = None,
     sandbox: Callable[[], Any] | None = None,
+    ledger: Callable[[], Any] | None = None,
 ) -> tuple[ToolSpec, ...]:
     """The built-in tools in their fixed order. What they need to run is imported and made at the first call.
 
     `cache_dir` takes long command outputs; `secret_variables` gives the names of environment variables that hold our
     keys, `found_keys` keys from elsewhere; no edit or write may touch the `protected` directories. Without `fetcher`
-    and `searcher` there is no web; `sandbox` gives the one that commands run in.
+    and `searcher` there is no web, without `changes` nothing to undo; `sandbox` gives the one that commands run in,
+    `ledger` the one of what was shown.
     """
 
     @cache
@@ -79,8 +93,10 @@ def builtin_tools(
             symbols or NoSymbols(),
             fetcher or NoWeb(),
             searcher or NoWeb(),
+            changes or NoChanges(),
             sandbox and sandbox(),
             found_keys,
+            ledger and ledger(),
         )
 
     return tuple(

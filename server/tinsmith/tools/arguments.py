@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from tinsmith.domain.policy import Grant
 from tinsmith.domain.symbol import Kind
 from tinsmith.workspace.edits import LineEdit
 
@@ -35,12 +36,12 @@ class WriteArguments(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BashArguments(Struct, frozen=True, forbid_unknown_fields=True):
-    """A command, how long it may take in seconds, where it runs, and whether it needs to be free of the sandbox."""
+    """A command, how long it may take in seconds, where it runs, and what it needs beyond the sandbox."""
 
     command: Annotated[str, Meta(min_length=1)]
     timeout_s: Annotated[float, Meta(gt=0, le=3600)] = 120
     cwd: str | None = None
-    unsandboxed: bool = False
+    grant: Grant | None = None
 
 
 class WebSearchArguments(Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,16 +2,19 @@
 
 import os
 import signal
+import time
 from collections.abc import Sequence
+
+import msgspec
 
 from tinsmith.domain.change import Refreshed
 from tinsmith.domain.errors import PolicyError, ToolError
-from tinsmith.domain.policy import Access, CommandSubject
-from tinsmith.domain.tool import CallScope, ToolResult
+from tinsmith.domain.policy import Access, CommandSubject, Grant
+from tinsmith.domain.tool import CallScope, Denial, ToolResult
 from tinsmith.proc.environment import child_environment
 from tinsmith.proc.supervise import Cancelled, Command, Exited, Finished, TimedOut
 from tinsmith.tools.arguments import BashArguments
-from tinsmith.tools.confine import notes_on, room_for
+from tinsmith.tools.confine import GRANTED, MEANING, Refusal, described, notes_on, refusal_in, room_for
 from tinsmith.tools.floor import check_floor
 from tinsmith.tools.ports import ToolPorts
 from tinsmith.tools.study import study
@@ -35,23 +38,23 @@ async def preview(ports: ToolPorts, arguments: BashArguments, scope: CallScope) 
             f"{found.command_class}. Look another way, or report what should be run.",
         )
     state = await ports.snapshots.off_loop(ports.sandbox.state)
-    is_free = arguments.unsandboxed and state.kind != "none"
+    grant = arguments.grant if state.kind != "none" else None
+    if scope.role == "explorer" and grant:
+        raise PolicyError(
+            "toolDenied", "An explorer's commands stay in the sandbox. Leave grant out, or report what should be run."
+        )
     return Access(
         action="run",
-        title=_title(arguments.command, state.kind == "none", is_free),
-        subject=CommandSubject(
-            arguments.command,
-            place.path,
-            found.command_class,
-            "none, with network (the model asked to run without the sandbox)" if is_free else str(state),
-        ),
+        title=_title(arguments.command, grant, is_bare=state.kind == "none"),
+        subject=CommandSubject(arguments.command, place.path, found.command_class, described(state, grant)),
         target=arguments.command,
         command_class=found.command_class,
         is_outside=place.is_outside or found.is_outside,
         is_secret=found.is_secret,
-        is_unsandboxed=is_free,
+        grant=grant,
         parts=found.script.parts,
         rule_prefix=found.script.rule_prefix,
+        notes=(MEANING[grant],) if grant else (),
     )
 
 
@@ -60,20 +63,23 @@ async def run(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> T
     place = await _directory(ports, arguments, scope)
     unsaved = ports.documents.unsaved()
     environment = child_environment(os.environ, ports.secret_variables())
-    room = await room_for(ports, scope, place.path, environment, is_free=arguments.unsandboxed)
-    command = Command(
-        text=arguments.command,
-        cwd=place.path,
-        environment=room.environment,
-        timeout=arguments.timeout_s,
-        confinement=room.confinement,
-    )
-    finished = await ports.runner.run(command, cancel=scope.cancel, show=scope.output, secrets=ports.secrets)
-    notes = _noted(await notes_on(ports, room, finished)) + _process_notes(finished)
+    async with room_for(ports, scope, place.path, environment, arguments.grant) as room:
+        command = Command(
+            text=arguments.command,
+            cwd=place.path,
+            environment=room.environment,
+            timeout=arguments.timeout_s,
+            confinement=room.confinement,
+        )
+        began = time.monotonic()
+        finished = await ports.runner.run(command, cancel=scope.cancel, show=scope.output, secrets=ports.secrets)
+        seconds = time.monotonic() - began
+        notes = _noted(await notes_on(ports, room, finished)) + _process_notes(finished)
     refreshed = await ports.snapshots.refresh()
     notes = _document_notes(unsaved, refreshed, scope.root) + notes
     outcome = finished.outcome
     has_ended = isinstance(outcome, Exited)
+    refusal = refusal_in(room, finished)
     return ToolResult(
         f"{_outcome_line(finished)}\n{notes}{finished.output.text or '(no output)'}",
         ok=has_ended and outcome.code == 0,
@@ -81,15 +87,25 @@ async def run(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> T
         mutation_state="attempted" if has_ended else "unknown",
         error_code=_error_code(finished),
         metadata={"sandbox": room.sandbox, **({"exit": outcome.code} if has_ended else {})},
+        denied=_denial(arguments, refusal, outcome.code, seconds) if has_ended and refusal else None,
     )
 
 
-def _title(command: str, is_bare: bool, is_free: bool) -> str:  # noqa: FBT001  both are read off the sandbox
+def _denial(arguments: BashArguments, refusal: Refusal, code: int, seconds: float) -> Denial:
+    return Denial(
+        msgspec.structs.replace(arguments, grant=refusal.grant),
+        _title(arguments.command, refusal.grant, is_bare=False, verb="Run again"),
+        f"It ended with exit {code} after {seconds:.1f} s, and the sandbox may have stopped it ({refusal.what}). What "
+        "it had done until then stays, and running it again does it again.",
+    )
+
+
+def _title(command: str, grant: Grant | None, *, is_bare: bool, verb: str = "Run") -> str:
     """What the person reads of it, always: a command outside a sandbox never looks like one inside."""
     first, _, rest = command.strip().partition("\n")
     is_cut = bool(rest) or len(first) > _TITLE_CHARACTERS
-    without = " without the sandbox, with network:" if is_free else " without a sandbox:" if is_bare else ""
-    return f"Run{without} {first[:_TITLE_CHARACTERS]}{' …' if is_cut else ''}"
+    how = f" {GRANTED[grant]}:" if grant else " without a sandbox:" if is_bare else ""
+    return f"{verb}{how} {first[:_TITLE_CHARACTERS]}{' …' if is_cut else ''}"
 
 
 async def _directory(ports: ToolPorts, arguments: BashArguments, scope: CallScope) -> Place:

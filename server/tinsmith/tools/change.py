@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from tinsmith.domain.change import ApplyResult, ChangedFile, Snapshot
 from tinsmith.domain.diagnostic import DocumentDiagnostics
 from tinsmith.domain.errors import Cancelled, ToolError, TransportError
@@ -68,9 +70,7 @@ async def make(ports: ToolPorts, prepared: Prepared, scope: CallScope, answer: A
     place, before, edited, _ = prepared
     known = await _diagnosed(ports, before, {}, 0.0)
     try:
-        (result,) = await ports.snapshots.apply(
-            f"{'Edit' if before else 'Create'} {place.shown}", scope.turn_id, (edited.change,)
-        )
+        result = await _applied(ports, prepared, scope)
     except TransportError as error:
         return ToolResult(
             f"The editor did not answer, so whether {place.shown} changed is unknown. Read it again. {error.message}",
@@ -86,19 +86,28 @@ async def make(ports: ToolPorts, prepared: Prepared, scope: CallScope, answer: A
             error_code="hashMismatch",
             files=(_changed_file(prepared),),
         )
-    if result.status not in ("applied", "unverified"):
-        raise ToolError(
-            result.status,
-            f"The editor did not change {place.shown} ({result.reason or result.status}). Read it or ask the user.",
-        )
+    in_all = await ports.changes.announce(edited.change, scope)
     _follow(ports, prepared, scope.conversation_id, answer.shown)
     news = "" if known is None else await _news(ports, prepared, known, scope)
     return ToolResult(
         _header(prepared, result) + ports.redact(answer.text) + news,
         mutation_state="attempted",
-        files=(_changed_file(prepared),),
+        files=(_changed_file(prepared) if in_all is None else msgspec.structs.replace(in_all, path=place.path),),
         locations=(Location(place.path, *_extent(edited)),),
     )
+
+
+async def _applied(ports: ToolPorts, prepared: Prepared, scope: CallScope) -> ApplyResult:
+    """Keep the change, then make it; forget it again only when nothing was changed for certain."""
+    place, before, edited, _ = prepared
+    record_id = await ports.changes.keep(edited.change, scope)
+    label = f"{'Edit' if before else 'Create'} {place.shown}"
+    try:
+        (result,) = await ports.snapshots.apply(label, scope.turn_id, (edited.change,))
+    except ToolError:
+        await ports.changes.forget(record_id, scope)
+        raise
+    return result
 
 
 async def _diagnosed(

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tinsmith.domain.ports import Diagnostics, Documents, Fetcher, Searcher, Symbols
+from tinsmith.domain.ports import Changes, Diagnostics, Documents, Fetcher, Searcher, Symbols
 from tinsmith.domain.redaction import may_span_lines, redact
 from tinsmith.domain.tool import CallScope
 from tinsmith.proc.environment import known_values
@@ -42,6 +42,7 @@ class ToolPorts:
     symbols: Symbols
     fetcher: Fetcher
     searcher: Searcher
+    changes: Changes
     found_keys: Callable[[], tuple[str, ...]]
 
     async def locate(self, path: str, scope: CallScope) -> Place:
@@ -87,15 +88,17 @@ def open_ports(
     symbols: Symbols,
     fetcher: Fetcher,
     searcher: Searcher,
+    changes: Changes,
     sandbox: Sandbox | None = None,
     found_keys: Callable[[], tuple[str, ...]] = tuple,
+    ledger: Ledger | None = None,
 ) -> ToolPorts:
     """The ports of this process. Threads are started when first used."""
     output_folder = os.path.join(cache_dir, "output")
     return ToolPorts(
         documents=documents,
         snapshots=Snapshots(documents),
-        ledger=Ledger(),
+        ledger=ledger or Ledger(),
         listings=Listings(),
         runner=Runner(output_folder),
         sandbox=sandbox or Sandbox(os.path.join(cache_dir, "sandbox"), os.environ),
@@ -107,5 +110,6 @@ def open_ports(
         symbols=symbols,
         fetcher=fetcher,
         searcher=searcher,
+        changes=changes,
         found_keys=found_keys,
     )

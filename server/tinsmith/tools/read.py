@@ -12,7 +12,7 @@ from tinsmith.tools.guard import note_shown
 from tinsmith.tools.ports import RESULT_CHARACTERS, ToolPorts
 from tinsmith.workspace.files import list_directory
 from tinsmith.workspace.paths import Place
-from tinsmith.workspace.text import lines_of, numbered
+from tinsmith.workspace.text import ImageFileError, lines_of, numbered
 
 _PAGE_CHARACTERS = RESULT_CHARACTERS - 1_500
 """What is left for lines beside the header and the notes."""
@@ -37,7 +37,10 @@ async def run(ports: ToolPorts, arguments: ReadArguments, scope: CallScope) -> T
     place = await ports.locate(arguments.path, scope)
     if await ports.snapshots.off_loop(os.path.isdir, place.path):
         return await _directory(ports, place)
-    snapshot = await ports.snapshots.read(place.path, place.given)
+    try:
+        snapshot = await ports.snapshots.read(place.path, place.given)
+    except ImageFileError as found:
+        return _image(place, found)
     total, first, wanted, page = await ports.snapshots.off_loop(_look, ports, arguments, snapshot.text)
     note_shown(ports, scope.conversation_id, place, (snapshot.hash, snapshot.text), [(first, page.last)])
     return ToolResult(
@@ -63,6 +66,15 @@ async def _directory(ports: ToolPorts, place: Place) -> ToolResult:
     rest = f"[{total - kept:,} more entries; list them with bash]\n" if kept < total else ""
     return ToolResult(
         f"path: {place.shown}{os.sep}\nentries: {total}\n{listing}{rest}", locations=(Location(place.path),)
+    )
+
+
+def _image(place: Place, found: ImageFileError) -> ToolResult:
+    """What can be said of an image in words."""
+    return ToolResult(
+        f"path: {place.shown}\nbinary: {found.image}, {found.size:,} bytes\n[read shows text only; to see the image, "
+        "ask the user to attach it to a message, or use a program that understands it in bash]\n",
+        locations=(Location(place.path),),
     )
 
 

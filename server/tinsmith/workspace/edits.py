@@ -71,7 +71,7 @@ def apply_edits(snapshot: Snapshot, edits: Sequence[LineEdit]) -> Edited:
     starts = line_starts(whole)
     total = len(starts) - 1
     spans = _ordered([_span(edit, total) for edit in edits])
-    changes = _joined([_change(span, whole, starts, snapshot.eol) for span in spans])
+    changes = joined([_change(span, whole, starts, snapshot.eol) for span in spans])
     if lacks_end and changes:
         changes[-1] = _without_end(changes[-1], text, snapshot.eol)
     change = _file_change(snapshot, changes)
@@ -173,7 +173,7 @@ def _end_of(line: str) -> str:
     return "\r\n" if line.endswith("\r\n") else "\n"
 
 
-def _joined(changes: Sequence[TextChange]) -> list[TextChange]:
+def joined(changes: Sequence[TextChange]) -> list[TextChange]:
     """Changes that touch become one, so that they stay in order whoever applies them."""
     joined: list[TextChange] = []
     for change in changes:

@@ -44,7 +44,12 @@ def read_file(path: str) -> Snapshot:
 
     Raises ToolError `notFound`, `isDirectory`, `notRegular`, `tooLarge`, `notReadable` or `binary`.
     """
-    return decode(path, _content(path, lambda flags: open_resolved(path, flags), lambda: os.stat(path)))
+    return decode(path, read_bytes(path))
+
+
+def read_bytes(path: str) -> bytes:
+    """What the file at a resolved path holds. Raises ToolError as `read_file`, but for `binary`."""
+    return _content(path, lambda flags: open_resolved(path, flags), lambda: os.stat(path))
 
 
 def _content(path: str, opened: Callable[[int], int], looked_at: Callable[[], os.stat_result]) -> bytes:

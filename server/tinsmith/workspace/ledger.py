@@ -48,6 +48,11 @@ class Ledger:
         entry = self._entries.get((conversation, path, digest))
         return entry.text if entry else None
 
+    def forget(self, conversation: str) -> None:
+        """Nothing counts as shown in the conversation any more."""
+        for key in [key for key in self._entries if key[0] == conversation]:
+            self._characters -= len(self._entries.pop(key).text)
+
     def follow(self, conversation: str, path: str, before: str, after: tuple[str, str], hunks: Sequence[Hunk]) -> None:
         """Carry shown lines over from the text with hash `before` to `after` (hash, text): those outside `hunks`."""
         entry = self._entries.get((conversation, path, before))

@@ -16,6 +16,7 @@ from tinsmith.workspace.writing import write_file
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
+_TOUCHED = ("applied", "unverified", "hashMismatch")
 
 
 class Snapshots:
@@ -39,7 +40,9 @@ class Snapshots:
     async def apply(self, label: str, turn_id: str, changes: Sequence[FileChange]) -> tuple[ApplyResult, ...]:
         """Make all changes or, when a text is another than its `before`, none. One result per change, in order.
 
-        Raises StaleError with what is there now, ToolError as `write_file`, TransportError as Documents.apply.
+        A deletion is made on disk; a document that is open keeps the text, for its user to close or to save.
+        Raises StaleError with what is there now, ToolError as `write_file` or with the status that an editor refused
+        with (nothing is changed then), TransportError as Documents.apply.
         """
         open_changes = [change for change in changes if self._is_open(change)]
         disk_changes = [change for change in changes if change not in open_changes]
@@ -52,6 +55,8 @@ class Snapshots:
             for result in applied:
                 if result.status == "stale":
                     raise StaleError(result.path, self._documents.find(result.path))
+                if result.status not in _TOUCHED:
+                    raise _refused(result)
             results = {result.path: result for result in applied}
         for change in disk_changes:
             await self.off_loop(self._write, change)
@@ -84,6 +89,10 @@ class Snapshots:
             raise _closed(change.path)
         if current is None:
             return False
+        if change.is_deletion:
+            if change.before is None or current.hash != change.before.hash:
+                raise StaleError(change.path, current)
+            return False
         if change.before is None or current.text != change.before.text:
             raise StaleError(change.path, current)
         return True
@@ -91,6 +100,13 @@ class Snapshots:
     def _write(self, change: FileChange) -> None:
         with self._writing:
             write_file(change)
+
+
+def _refused(result: ApplyResult) -> ToolError:
+    return ToolError(
+        result.status,
+        f"The editor did not change {result.path} ({result.reason or result.status}). Read it or ask the user.",
+    )
 
 
 def _closed(path: str) -> ToolError:

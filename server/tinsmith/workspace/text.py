@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from tinsmith.domain.change import Encoding, Eol, Snapshot, Source
 from tinsmith.domain.errors import ToolError
+from tinsmith.workspace.images import ImageFacts, look_at_image
 
 _BOMS: tuple[tuple[bytes, Encoding], ...] = (
     (b"\xef\xbb\xbf", "utf-8"),
@@ -17,9 +18,6 @@ _BOMS: tuple[tuple[bytes, Encoding], ...] = (
 )
 _NO_BOM: tuple[bytes, Encoding] = (b"", "utf-8")
 _MAGIC: tuple[tuple[bytes, str], ...] = (
-    (b"\x89PNG\r\n\x1a\n", "PNG image"),
-    (b"\xff\xd8\xff", "JPEG image"),
-    (b"GIF8", "GIF image"),
     (b"%PDF-", "PDF document"),
     (b"PK\x03\x04", "ZIP archive"),
     (b"\x1f\x8b", "gzip archive"),
@@ -29,12 +27,30 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
+class ImageFileError(ToolError):
+    """The file is an image and no text; `image` and `size`, in bytes, say which."""
+
+    def __init__(self, path: str, image: ImageFacts, size: int) -> None:
+        super().__init__(
+            "binary",
+            f"{path} is a binary file ({image}, {size:,} bytes), so it cannot be edited as text. Use bash with a "
+            "program that understands it.",
+            data={"bytes": size, "kind": f"{image.kind.upper()} image"},
+        )
+        self.image = image
+        self.size = size
+
+
 def decode(path: str, content: bytes, source: Source = "disk") -> Snapshot:
     """The snapshot of a file's bytes.
 
     UTF-8 with or without BOM and UTF-16 with BOM can be edited; any other text is read
-    with replacement marks and `is_editable` false. Raises ToolError `binary` for what is no text.
+    with replacement marks and `is_editable` false. Raises ToolError `binary` for what is no text, as an
+    ImageFileError for an image.
     """
+    image = look_at_image(content)
+    if image is not None:
+        raise ImageFileError(path, image, len(content))
     bom, encoding = next((known for known in _BOMS if content.startswith(known[0])), _NO_BOM)
     body = content[len(bom) :]
     kind = next((kind for magic, kind in _MAGIC if content.startswith(magic)), "")
@@ -63,8 +79,17 @@ def decode(path: str, content: bytes, source: Source = "disk") -> Snapshot:
 
 def encode(text: str, has_bom: bool, encoding: Encoding) -> bytes:  # noqa: FBT001  a fact of the file, beside its encoding
     """The inverse of `decode` for editable text."""
-    bom = next(bom for bom, name in _BOMS if name == encoding) if has_bom else b""
-    return bom + text.encode(encoding)
+    return _bom(has_bom, encoding) + text.encode(encoding)
+
+
+def image_of(text: str, has_bom: bool, encoding: Encoding) -> bytes:  # noqa: FBT001  as `encode`
+    """The bytes to keep of a text: those of its file, halves of surrogate pairs included, which no file can hold."""
+    return _bom(has_bom, encoding) + text.encode(encoding, "surrogatepass")
+
+
+def text_of_image(content: bytes, has_bom: bool, encoding: Encoding) -> str:  # noqa: FBT001  as `encode`
+    """The inverse of `image_of`."""
+    return content[len(_bom(has_bom, encoding)) :].decode(encoding, "surrogatepass")
 
 
 def text_hash(text: str) -> str:
@@ -115,3 +140,7 @@ def with_eol(text: str, eol: Eol) -> str:
 def numbered(lines: Sequence[str], first: int) -> str:
     r"""The lines as every tool shows them: `   12\ttext`, counted from `first`."""
     return "".join(f"{number:>5}\t{line}\n" for number, line in enumerate(lines, first))
+
+
+def _bom(has_bom: bool, encoding: Encoding) -> bytes:  # noqa: FBT001  as `encode`
+    return next(bom for bom, name in _BOMS if name == encoding) if has_bom else b""

@@ -21,7 +21,7 @@ _LOCK_SECONDS = 5.0
 
 
 def write_file(change: FileChange) -> None:
-    """Put the change on disk, or raise and leave the file as it was.
+    """Put the change on disk, or raise and leave the file as it was. A deletion takes the file away.
 
     Text, BOM and encoding are compared with `before` under the folder's lock and, where the system can exchange two
     names at once, again with what the new file then took the place of. Mode and owner are kept; missing folders of a
@@ -37,8 +37,11 @@ def write_file(change: FileChange) -> None:
         with _locked(folder, is_made=before is None) as directory:
             _check(change, directory, name)
             like = None if before is None else _writable(directory, name, path)
-            with _beside(directory, content, like) as temporary:
-                _put_in_place(directory, temporary, name, change)
+            if change.is_deletion:
+                _take_away(change, directory, name)
+            else:
+                with _beside(directory, content, like) as temporary:
+                    _put_in_place(directory, temporary, name, change)
             with contextlib.suppress(OSError):  # the change is made; some file systems cannot sync a folder
                 os.fsync(directory)
     except UnicodeEncodeError as error:
@@ -72,6 +75,18 @@ def _put_in_place(directory: int, temporary: str, name: str, change: FileChange)
         except FileNotFoundError:
             rename_to_free(directory, temporary, name)
         raise
+
+
+def _take_away(change: FileChange, directory: int, name: str) -> None:
+    """Delete exactly the text that the change was made from: it is looked at once more under a name of its own."""
+    temporary = _temporary_name()
+    rename_to_free(directory, name, temporary)
+    try:
+        _check(change, directory, temporary)
+    except ToolError:
+        rename_to_free(directory, temporary, name)
+        raise
+    os.unlink(temporary, dir_fd=directory)
 
 
 def _check(change: FileChange, directory: int, name: str) -> None:
@@ -113,7 +128,7 @@ def _locked(folder: str, *, is_made: bool) -> Generator[int]:
 @contextlib.contextmanager
 def _beside(directory: int, content: bytes, like: os.stat_result | None) -> Generator[str]:
     """A synced file with this content in the directory, with the mode and owner of another; removed unless renamed."""
-    temporary = f".{os.urandom(6).hex()}.tinsmith"
+    temporary = _temporary_name()
     descriptor = os.open(
         temporary,
         os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
@@ -132,6 +147,10 @@ def _beside(directory: int, content: bytes, like: os.stat_result | None) -> Gene
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=directory)
+
+
+def _temporary_name() -> str:
+    return f".{os.urandom(6).hex()}.tinsmith"
 
 
 def _keep_owner(descriptor: int, wanted: os.stat_result) -> None:

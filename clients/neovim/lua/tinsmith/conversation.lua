@@ -116,6 +116,12 @@ end
 
 function on.conversationUpdated(conversation, event)
   conversation.title = event.title or conversation.title
+  if conversation.turn and event.state == "idle" then
+    conversation:rest("idle") -- it ran in another window, which is gone
+  end
+  if event.resync then
+    conversation:draw_anew()
+  end
 end
 
 function on.permissionResolved(_, event)
@@ -168,6 +174,17 @@ function Conversation:restore(snapshot, epoch, seq)
   else
     self:rest("idle")
   end
+end
+
+--- What was there has changed: a rewind, an edit, a deletion.
+function Conversation:draw_anew()
+  client.request("agent/conversationLoad", { conversationId = self.id }, function(problem, result)
+    if problem then
+      self:notice("error", "This conversation has changed and could not be drawn anew: " .. problem.message)
+    else
+      self:restore(result.snapshot, result.epoch, result.seq)
+    end
+  end)
 end
 
 --- An event is missing: have it sent again, or the whole state.

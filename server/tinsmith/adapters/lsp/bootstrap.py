@@ -10,14 +10,14 @@ import sys
 from typing import Any, TypeGuard
 
 VERSION = "0.1.0"
-SCHEMA_HASH = "2d8f9110ae32bc7a"
+SCHEMA_HASH = "0c775099440b0df3"
 """The first 16 hex digits of SHA-256 over the generated schema; a test pins it to wire.py."""
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
 MAX_HEADER = 64 * 1024
 MAX_DIGITS = 12
 LIMITS = {"maxMessageBytes": 64 * 1024 * 1024, "replayEvents": 4096}
-FEATURES: dict[str, Any] = {"steer": {}, "applyEdits": {}, "permissions": {}}
+FEATURES: dict[str, Any] = {"steer": {}, "images": {}, "applyEdits": {}, "permissions": {}, "changes": {}}
 COMMANDS = ["tinsmith.ask", "tinsmith.cancel", "tinsmith.new"]
 
 

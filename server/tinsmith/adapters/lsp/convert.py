@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET
 
 from tinsmith.adapters.lsp import wire
+from tinsmith.adapters.lsp.changes import wire_changes
 from tinsmith.domain import event as domain
 from tinsmith.domain import policy
 from tinsmith.domain.change import ChangedFile
@@ -20,6 +21,7 @@ from tinsmith.llm.catalog import CatalogEntry
 from tinsmith.llm.endpoint import shown
 from tinsmith.llm.families import known_window
 from tinsmith.services.first_run import Way
+from tinsmith.services.images import GivenImage
 from tinsmith.services.offer import Offer
 from tinsmith.store import Hit, Hits
 from tinsmith.workspace.paths import path_of_uri, uri_of_path
@@ -53,10 +55,13 @@ def wire_event(event: domain.Event, epoch: str) -> wire.WireEvent | None:
             return wire.ReasoningDelta(*turn, item_id, offset, text)
         case domain.OutputStreamed(call_id, offset, text):
             return wire.ToolOutput(*turn, call_id, call_id, offset, text)
-        case domain.ConversationChanged(state, title):
-            return wire.ConversationUpdated(*head, state, UNSET if title is None else title)
+        case domain.ConversationChanged(state, title, held_by, is_anew):
+            holder = wire.Holder(held_by) if isinstance(held_by, int) else held_by
+            return wire.ConversationUpdated(*head, state, UNSET if title is None else title, holder, is_anew)
         case domain.SettingsChanged(version):
             return wire.ConfigChanged(*head, version)
+        case domain.ChangesReviewed(changes):
+            return wire.ChangesUpdated(*head, wire_changes(changes))
         case domain.Notice(severity, code, message):
             return wire.Notice(*head, severity, code, message)
         case _:
@@ -66,7 +71,8 @@ def wire_event(event: domain.Event, epoch: str) -> wire.WireEvent | None:
 def _turn_event(turn: Head, body: domain.Body) -> wire.WireEvent | None:
     match body:
         case domain.TurnStarted(record, message):
-            return wire.TurnStarted(*turn, message.message_id, record.text, record.model, record.role)
+            images = _images(message)
+            return wire.TurnStarted(*turn, message.message_id, record.text, record.model, record.role, images)
         case domain.RequestStarted():
             return wire.ActivityUpdated(*turn, "thinking")
         case domain.TurnCancelRequested():
@@ -176,7 +182,12 @@ def items_of(messages: Sequence[Message], calls: dict[str, CallRecord]) -> list[
 
 
 def _user_item(message: UserMessage) -> wire.UserItem:
-    return wire.UserItem(message.message_id, message.turn_id, message.text, message.created_at, message.is_steering)
+    shown = (message.text, message.created_at, message.is_steering, _images(message))
+    return wire.UserItem(message.message_id, message.turn_id, *shown)
+
+
+def _images(message: UserMessage) -> tuple[wire.Image, ...]:
+    return tuple(wire.Image(*msgspec.structs.astuple(image)) for image in message.images)
 
 
 def _assistant_item(message: AssistantMessage) -> wire.AssistantItem:
@@ -250,6 +261,7 @@ def wire_conversation(conversation: Conversation, *, is_running: bool) -> wire.C
         conversation.model,
         "running" if is_running else "idle",
         conversation.is_archived,
+        conversation.parent,
     )
 
 
@@ -272,6 +284,11 @@ def wire_hit(hit: Hit) -> wire.SearchHit:
     )
 
 
+def removed_turn(record: TurnRecord) -> wire.RemovedTurn:
+    """A turn that a rewind leaves out."""
+    return wire.RemovedTurn(record.turn_id, record.text, record.started_at, record.outcome or "")
+
+
 def wire_question(question: PermissionQuestion) -> wire.RequestPermissionParams:
     """A question for a person."""
     return wire.RequestPermissionParams(
@@ -285,6 +302,7 @@ def wire_question(question: PermissionQuestion) -> wire.RequestPermissionParams:
             wire.PermissionOption(each.option_id, each.kind, each.scope, each.label, each.rule or None)
             for each in question.options
         ),
+        question.notes,
     )
 
 
@@ -320,10 +338,10 @@ def _diagnostic(item: wire.Diagnostic) -> Diagnostic:
     )
 
 
-def parts_of(params: wire.RunTurnParams) -> tuple[Part, ...]:
+def parts_of(params: wire.RunTurnParams) -> tuple[Part | GivenImage, ...]:
     """The message's parts: what was typed, what was attached, and the facts of the moment behind it."""
-    parts: list[Part] = [TextPart(params.text)] if params.text else []
-    for each in params.input:
+    parts: list[Part | GivenImage] = [TextPart(params.text)] if params.text else []
+    for place, each in enumerate(params.input):
         match each:
             case wire.TextInput(text):
                 parts.append(TextPart(text))
@@ -333,6 +351,8 @@ def parts_of(params: wire.RunTurnParams) -> tuple[Part, ...]:
                 parts.append(TextPart(f"[selected in {_place(uri, span)}]\n{text}", label="selection"))
             case wire.ResourceInput(uri, text):
                 parts.append(TextPart(f"[attached: {uri}]\n{text}", label="resource"))
+            case wire.ImageInput(data, uri):
+                parts.append(GivenImage(f"input[{place}]", data, uri))
     moment = _moment(params.context)
     if moment:
         parts.append(TextPart(moment, label="moment"))

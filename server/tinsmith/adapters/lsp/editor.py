@@ -46,6 +46,8 @@ class Editor:
     followed by a look at what came of it, because its `applied: true` proves nothing.
     """
 
+    is_there = True
+
     def __init__(self, transport: Transport, documents: OpenDocuments, capability: wire.AgentCapability | None) -> None:
         self._transport = transport
         self._documents = documents
@@ -174,7 +176,7 @@ class Editor:
         by_label = {option.label: option.option_id for option in question.options}
         params = {
             "type": 3,
-            "message": f"Tinsmith asks: {question.title}\n\n{_shown(question.subject)}",
+            "message": "\n\n".join((f"Tinsmith asks: {question.title}", _shown(question.subject), *question.notes)),
             "actions": [{"title": label} for label in by_label],
         }
         try:

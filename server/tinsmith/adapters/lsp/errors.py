@@ -24,6 +24,7 @@ _CODES = {
     "settingNotOverridable": _INVALID_PARAMS,
     "invalidCursor": _INVALID_PARAMS,
     "emptyQuery": _INVALID_PARAMS,
+    "invalidImport": _INVALID_PARAMS,
     "invalidId": _INVALID_PARAMS,
     "methodNotFound": -32601,
     "cancelled": -32800,

@@ -47,8 +47,9 @@ class Router:
         self._running: dict[RequestId, asyncio.Task[None]] = {}
         self._runtime: Runtime
         self._transport: Transport
-        self._requests: Mapping[str, Request]
-        self._notifications: Mapping[str, Notification]
+        self._requests: Mapping[str, Request] = {}
+        self._notifications: Mapping[str, Notification] = {}
+        self._barred: AgentError | None = None
 
     def open(
         self,
@@ -60,6 +61,10 @@ class Router:
         """From now on messages can be served."""
         self._runtime, self._transport = runtime, transport
         self._requests, self._notifications = requests, notifications
+
+    def bar(self, reason: AgentError, transport: Transport) -> None:
+        """Nothing can be served in this session: every request but `shutdown` is answered with the reason."""
+        self._barred, self._transport = reason, transport
 
     def closed(self, reason: str) -> None:
         """The other end is gone."""
@@ -121,6 +126,10 @@ class Router:
             self._refuse(request_id, "shutdown", "The server was shut down. Only `exit` may follow.")
         elif method == "initialize":
             self._refuse(request_id, "alreadyInitialized", "The server is initialized already.")
+        elif self._barred is not None:
+            self._is_shut_down = method == "shutdown"
+            answer = {"jsonrpc": "2.0", "id": request_id, "result": None}
+            self._transport.send(answer if self._is_shut_down else failure(request_id, self._barred))
         elif request_id in self._running:
             self._refuse(request_id, "duplicateId", f"A request with the id {request_id!r} is still being served.")
         else:

@@ -1,19 +1,18 @@
 """Our methods, one short function each: decode, one call of the runtime, encode."""
 
 import asyncio
-import contextlib
 import logging
 import os
 import signal
 from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
 from typing import Any
 
-import msgspec
-
 from tinsmith.adapters.lsp import convert, wire
+from tinsmith.adapters.lsp.changes import selection_of, wire_changes, wire_resolution
+from tinsmith.adapters.lsp.conversation_methods import ConversationMethods
 from tinsmith.adapters.lsp.documents import OpenDocuments
 from tinsmith.adapters.lsp.editor import Editor
-from tinsmith.adapters.lsp.frames import frame
 from tinsmith.adapters.lsp.log import PatientHandler
 from tinsmith.adapters.lsp.messages import convert_what_fits
 from tinsmith.adapters.lsp.plain import PlainCommands
@@ -33,28 +32,16 @@ _log = logging.getLogger(__name__)
 
 PARENT_POLL = 2.0
 """Seconds between looks at whether the editor's process still lives."""
-LAST_ITEMS = 50
-"""Items of a snapshot."""
+_ERROR = 1
+"""`MessageType.Error` of LSP."""
 
 
 def run(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_out: int) -> int:
     """Serve until the client says goodbye or is gone, then end with the exit code of LSP's rule."""
     logging.basicConfig(handlers=[PatientHandler(descriptor=2)])
-    try:
-        code = asyncio.Runner().run(_serve(opening, leftover, wire_in, wire_out))
-    except AgentError as error:  # the store cannot be opened, mostly
-        _log.error("%s", error.message)
-        _say_and_end(wire_out, error.message)
-        code = 1
+    code = asyncio.Runner().run(_serve(opening, leftover, wire_in, wire_out))
     logging.shutdown()
     os._exit(code)  # neither a reader blocked on a pipe nor a thread that looks up a name must keep the process
-
-
-def _say_and_end(wire_out: int, message: str) -> None:
-    """Tell the client why it will be answered no more."""
-    shown = {"jsonrpc": "2.0", "method": "window/showMessage", "params": {"type": 1, "message": message}}
-    with contextlib.suppress(OSError):
-        os.write(wire_out, frame(msgspec.json.encode(shown)))
 
 
 async def _serve(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_out: int) -> int:
@@ -75,25 +62,37 @@ async def _serve(opening: dict[str, Any], leftover: bytes, wire_in: int, wire_ou
     documents = OpenDocuments(opening["encoding"])
     editor = Editor(transport, documents, _capability(params))
     settings = params.initialization_options.settings if params.initialization_options else {}
-    async with open_runtime(
-        epoch=opening["epoch"],
-        editor_settings=settings,
-        documents=editor,
-        prompter=editor,
-        diagnostics=editor,
-        symbols=editor,
-    ) as runtime:
-        methods = Methods(runtime, documents, transport, params)
-        if _capability(params) is None:
-            commands = PlainCommands(runtime, methods.workspace, transport)
-            methods.requests |= LanguageRoom(runtime, opening["params"], commands).requests
-        router.open(runtime, transport, methods.requests, methods.notifications)
-        transport.start(leftover)
-        runtime.spawn(runtime.warm(), "warm up")
-        if params.process_id is not None:
-            runtime.spawn(_watch_parent(params.process_id, router.closed), "watch the editor")
-        code = await ended
-        await router.close()
+    async with AsyncExitStack() as stack:
+        opened = open_runtime(
+            epoch=opening["epoch"],
+            editor_settings=settings,
+            documents=editor,
+            prompter=editor,
+            diagnostics=editor,
+            symbols=editor,
+        )
+        try:
+            runtime = await stack.enter_async_context(opened)
+        except AgentError as error:
+            _log.error("nothing can be served: %s", error.message)
+            router.bar(error, transport)
+            transport.start(leftover)
+            transport.notify(
+                "window/showMessage", {"type": _ERROR, "message": f"{error.message} Then restart Tinsmith."}
+            )
+            code = await ended
+        else:
+            methods = Methods(runtime, documents, transport, params)
+            if _capability(params) is None:
+                commands = PlainCommands(runtime, methods.workspace, transport)
+                methods.requests |= LanguageRoom(runtime, opening["params"], commands).requests
+            router.open(runtime, transport, methods.requests, methods.notifications)
+            transport.start(leftover)
+            runtime.spawn(runtime.warm(), "warm up")
+            if params.process_id is not None:
+                runtime.spawn(_watch_parent(params.process_id, router.closed), "watch the editor")
+            code = await ended
+            await router.close()
     await loop.run_in_executor(None, transport.close)
     return code
 
@@ -126,17 +125,30 @@ class Methods:
         self._subscribed: set[str] = set()
         _pace(runtime, transport, _capability(params) or wire.AgentCapability())
         runtime.journal.subscribe(self._forward)
+        conversations = self._conversations = ConversationMethods(runtime, self._path, self._subscribed.add)
         self.requests: dict[str, Request] = {
-            "agent/conversationNew": (wire.ConversationNewParams, self.conversation_new),
-            "agent/conversationList": (wire.ConversationListParams, self.conversation_list),
-            "agent/conversationSearch": (wire.ConversationSearchParams, self.conversation_search),
-            "agent/conversationLoad": (wire.ConversationLoadParams, self.conversation_load),
-            "agent/historyRead": (wire.HistoryReadParams, self.history_read),
+            "agent/conversationNew": (wire.ConversationNewParams, conversations.new),
+            "agent/conversationList": (wire.ConversationListParams, conversations.list),
+            "agent/conversationSearch": (wire.ConversationSearchParams, conversations.search),
+            "agent/conversationLoad": (wire.ConversationLoadParams, conversations.load),
+            "agent/conversationFork": (wire.ConversationForkParams, conversations.fork),
+            "agent/conversationRewind": (wire.ConversationRewindParams, conversations.rewind),
+            "agent/conversationUnrewind": (wire.ConversationParams, conversations.unrewind),
+            "agent/conversationUpdate": (wire.ConversationUpdateParams, conversations.update),
+            "agent/conversationClear": (wire.ConversationParams, conversations.clear),
+            "agent/conversationDelete": (wire.ConversationParams, conversations.delete),
+            "agent/conversationExport": (wire.ConversationExportParams, conversations.export),
+            "agent/conversationImport": (wire.ConversationImportParams, conversations.receive),
+            "agent/historyRead": (wire.HistoryReadParams, conversations.history_read),
             "agent/runTurn": (wire.RunTurnParams, self.run_turn),
             "agent/turnWait": (wire.TurnWaitParams, self.turn_wait),
             "agent/cancel": (wire.CancelParams, self.cancel),
             "agent/subscribe": (wire.SubscribeParams, self.subscribe),
+            "agent/turnChanges": (wire.TurnChangesParams, self.turn_changes),
+            "agent/changeResolve": (wire.ChangeResolveParams, self.change_resolve),
             "agent/inspect": (wire.InspectParams, self.inspect),
+            "agent/inspectEdit": (wire.InspectEditParams, conversations.edit_message),
+            "agent/inspectDelete": (wire.InspectDeleteParams, conversations.delete_message),
             "agent/modelsList": (wire.ModelsListParams, self.models_list),
             "agent/configGet": (wire.ConfigGetParams, self.config_get),
             "agent/configSet": (wire.ConfigSetParams, self.config_set),
@@ -151,64 +163,6 @@ class Methods:
             "workspace/didChangeWorkspaceFolders": (dict[str, Any], lambda _: None),
             "initialized": (dict[str, Any], lambda _: None),
         }
-
-    async def conversation_new(self, params: wire.ConversationNewParams) -> Reply:
-        conversation = await self.runtime.conversations.new(
-            self._path(params.workspace), title=params.title, role=params.role, model=params.model
-        )
-        self._subscribed.add(conversation.conversation_id)
-        return Reply(wire.ConversationResult(convert.wire_conversation(conversation, is_running=False)))
-
-    async def conversation_list(self, params: wire.ConversationListParams) -> Reply:
-        page = self.runtime.conversations.list(
-            self._path(params.workspace) if params.workspace else None,
-            params.query,
-            is_archived=params.archived,
-            cursor=params.cursor,
-            limit=max(1, min(params.limit, 500)),
-        )
-        found = tuple(
-            convert.wire_conversation(each, is_running=self.runtime.turns.active(each.conversation_id) is not None)
-            for each in page.conversations
-        )
-        return Reply(wire.ConversationListResult(found, page.next_cursor or msgspec.UNSET))
-
-    async def conversation_search(self, params: wire.ConversationSearchParams) -> Reply:
-        workspace = self._path(params.workspace) if params.workspace else None
-        limit = max(1, min(params.limit, 100))
-        search = self.runtime.conversations.search
-        return Reply(convert.wire_hits(await self.runtime.off_loop(lambda: search(params.query, workspace, limit))))
-
-    async def conversation_load(self, params: wire.ConversationLoadParams) -> Reply:
-        identifier = params.conversation_id
-        holder = self.runtime.conversations.holder(identifier)
-        if holder is None:
-            await self.runtime.conversations.hold(identifier)
-        conversation = self.runtime.conversations.get(identifier)
-        self._subscribed.add(identifier)
-        snapshot = self._snapshot(identifier)
-        return Reply(
-            wire.ConversationLoadResult(
-                convert.wire_conversation(conversation, is_running=snapshot.active_turn is not None),
-                snapshot,
-                self.runtime.journal.epoch,
-                self.runtime.journal.seq(identifier),
-                wire.Holder(holder.pid) if holder else msgspec.UNSET,
-            )
-        )
-
-    async def history_read(self, params: wire.HistoryReadParams) -> Reply:
-        history = self.runtime.conversations.history(
-            params.conversation_id,
-            cursor=params.cursor,
-            limit=max(1, min(params.limit, 500)),
-            direction=params.direction,
-        )
-        is_older = params.direction == "older"
-        messages = tuple(reversed(history.messages)) if is_older else history.messages
-        items = convert.items_of(messages, history.calls)
-        ordered = tuple(reversed(items)) if is_older else tuple(items)
-        return Reply(wire.HistoryReadResult(ordered, history.next_cursor or msgspec.UNSET))
 
     async def run_turn(self, params: wire.RunTurnParams) -> Reply:
         accepted = await self.runtime.turns.accept(
@@ -244,13 +198,27 @@ class Methods:
         identifier, journal = params.conversation_id, self.runtime.journal
         self.runtime.conversations.get(identifier)
         self._subscribed.add(identifier)
+        self.runtime.windows.follow(identifier)
+        self.runtime.windows.tell(identifier)
         missed = journal.since(identifier, params.after_seq or 0) if params.epoch in {None, journal.epoch} else None
         seq = journal.seq(identifier)
         if params.after_seq is None:
             return Reply(wire.SubscribeResult(journal.epoch, seq))
         if missed is None:
-            return Reply(wire.SubscribeResult(journal.epoch, seq, resync=True, snapshot=self._snapshot(identifier)))
+            return Reply(
+                wire.SubscribeResult(journal.epoch, seq, resync=True, snapshot=self._conversations.snapshot(identifier))
+            )
         return Reply(wire.SubscribeResult(journal.epoch, seq), after=lambda: self._forward_all(missed))
+
+    async def turn_changes(self, params: wire.TurnChangesParams) -> Reply:
+        changes = await self.runtime.changes.of_turns(params.conversation_id, params.turn_id or "")
+        return Reply(wire.TurnChangesResult(wire_changes(changes)))
+
+    async def change_resolve(self, params: wire.ChangeResolveParams) -> Reply:
+        changes = self.runtime.changes
+        return Reply(
+            wire_resolution(await changes.resolve(params.conversation_id, selection_of(params), params.action))
+        )
 
     async def inspect(self, params: wire.InspectParams) -> Reply:
         if params.what == "config":
@@ -312,18 +280,6 @@ class Methods:
         message = convert.wire_event(event, self.runtime.journal.epoch)
         if message is not None:
             self._transport.send_body(_EVENT_HEAD + encode(message) + b"}")
-
-    def _snapshot(self, conversation_id: str) -> wire.Snapshot:
-        conversation = self.runtime.conversations.get(conversation_id)
-        history = self.runtime.conversations.history(conversation_id, cursor=None, limit=LAST_ITEMS, direction="older")
-        record = self.runtime.turns.active(conversation_id)
-        return wire.Snapshot(
-            wire.ActiveTurn(record.turn_id, record.text, record.started_at) if record else None,
-            tuple(convert.wire_question(each) for each in self.runtime.approvals.waiting(conversation_id)),
-            convert.wire_usage(conversation.usage),
-            wire.ContextUse(conversation.context_used, self.runtime.context_window(conversation)),
-            tuple(convert.items_of(tuple(reversed(history.messages)), history.calls)),
-        )
 
     def _config(self, path: str | None) -> wire.ConfigResult:
         settings = self.runtime.settings

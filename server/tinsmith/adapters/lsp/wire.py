@@ -169,6 +169,16 @@ class FileDiff(Wire, frozen=True, omit_defaults=False):
     after_hash: str
 
 
+class Image(Wire, frozen=True, omit_defaults=False):
+    """An image of a message: SHA-256 of its bytes, how many they are, pixels."""
+
+    hash: str
+    mime_type: str
+    size: int
+    width: int
+    height: int
+
+
 class UserItem(Wire, frozen=True, tag_field="kind", tag="user"):
     """What a person said."""
 
@@ -177,6 +187,7 @@ class UserItem(Wire, frozen=True, tag_field="kind", tag="user"):
     text: str
     ts: int
     steering: bool = False
+    images: tuple[Image, ...] = ()
 
 
 class AssistantItem(Wire, frozen=True, tag_field="kind", tag="assistant"):
@@ -221,6 +232,7 @@ class Conversation(Wire, frozen=True):
     model: str = ""
     state: str = "idle"
     archived: bool = False
+    parent: str = ""
 
 
 class ActiveTurn(Wire, frozen=True, omit_defaults=False):
@@ -278,6 +290,7 @@ class RequestPermissionParams(Wire, frozen=True):
     title: str
     subject: CommandSubject | EditSubject | NetworkSubject | ToolSubject
     options: tuple[PermissionOption, ...]
+    notes: tuple[str, ...] = ()
 
 
 class RequestPermissionResult(Wire, frozen=True):
@@ -295,6 +308,46 @@ class Expectation(Wire, frozen=True):
 
 class AfterHash(Wire, frozen=True):
     hash: str
+
+
+class BeforeImage(Wire, frozen=True, omit_defaults=False):
+    """A file at the start of a turn: its text or, where that would be too much, the name of its blob."""
+
+    hash: str
+    text: str | UnsetType = UNSET
+    blob: str | UnsetType = UNSET
+
+
+class Hunk(Wire, frozen=True, omit_defaults=False):
+    """Whole lines that the agent changed."""
+
+    hunk_id: str
+    state: str
+    before_range: Range
+    after_range: Range | UnsetType = UNSET
+
+
+class Change(Wire, frozen=True, omit_defaults=False):
+    """All that a turn did to one file."""
+
+    change_id: str
+    turn_id: str
+    uri: str
+    op: str
+    before: BeforeImage
+    after: AfterHash
+    current_hash: str
+    hunks: tuple[Hunk, ...]
+    partial: bool = False
+
+
+class Refusal(Wire, frozen=True):
+    """Why a hunk, or without one a change, was left as it is."""
+
+    code: str
+    message: str
+    change_id: str | UnsetType = UNSET
+    hunk_id: str | UnsetType = UNSET
 
 
 class DocumentEdit(Wire, frozen=True, omit_defaults=False):
@@ -483,13 +536,15 @@ class ConversationSearchResult(Wire, frozen=True, omit_defaults=False):
 
 
 class ConversationLoadParams(Wire, frozen=True):
-    conversation_id: str
+    conversation_id: str | None = None
+    take_over: bool | None = None
 
 
 class Holder(Wire, frozen=True):
     """The other process that runs a conversation."""
 
     pid: int
+    asked: bool = False
 
 
 class ConversationLoadResult(Wire, frozen=True, omit_defaults=False):
@@ -498,6 +553,56 @@ class ConversationLoadResult(Wire, frozen=True, omit_defaults=False):
     epoch: str
     seq: int
     held_by: Holder | UnsetType = UNSET
+
+
+class ConversationForkParams(Wire, frozen=True):
+    conversation_id: str
+    through_turn_id: str | None = None
+
+
+class ConversationRewindParams(Wire, frozen=True):
+    conversation_id: str
+    to_turn_id: str | None
+    dry_run: bool = False
+
+
+class RemovedTurn(Wire, frozen=True):
+    turn_id: str
+    text: str
+    started_at: int
+    outcome: str = ""
+
+
+class ConversationRewindResult(Wire, frozen=True, omit_defaults=False):
+    removed_turns: tuple[RemovedTurn, ...]
+
+
+class ConversationParams(Wire, frozen=True):
+    conversation_id: str
+
+
+class ConversationUpdateParams(Wire, frozen=True):
+    conversation_id: str
+    title: str | UnsetType | None = UNSET
+    archived: bool | None = None
+
+
+class Done(Wire, frozen=True):
+    """Nothing to say but that it is done."""
+
+
+class ConversationExportParams(Wire, frozen=True):
+    conversation_id: str
+    format: Literal["markdown", "jsonl"] = "markdown"
+
+
+class ConversationExportResult(Wire, frozen=True):
+    text: str
+
+
+class ConversationImportParams(Wire, frozen=True):
+    text: str
+    workspace: str | None = None
 
 
 class HistoryReadParams(Wire, frozen=True):
@@ -534,7 +639,15 @@ class ResourceInput(Wire, frozen=True, tag_field="type", tag="resource"):
     text: str
 
 
-InputPart = TextInput | MentionInput | SelectionInput | ResourceInput
+class ImageInput(Wire, frozen=True, tag_field="type", tag="image"):
+    """Either `data`, in base64, or a `file:` URI. What kind it is, the bytes say."""
+
+    data: str | None = None
+    uri: str | None = None
+    mime_type: str | None = None
+
+
+InputPart = TextInput | MentionInput | SelectionInput | ResourceInput | ImageInput
 
 
 class OpenDocument(Wire, frozen=True):
@@ -599,9 +712,50 @@ class SubscribeResult(Wire, frozen=True):
     snapshot: Snapshot | None = None
 
 
+class TurnChangesParams(Wire, frozen=True):
+    conversation_id: str
+    turn_id: str | None = None
+
+
+class TurnChangesResult(Wire, frozen=True, omit_defaults=False):
+    changes: tuple[Change, ...]
+
+
+class ChangeResolveParams(Wire, frozen=True):
+    conversation_id: str
+    action: Literal["keep", "undo"]
+    change_ids: tuple[str, ...] = ()
+    hunk_ids: tuple[str, ...] = ()
+    turn_id: str | None = None
+
+
+class ChangeResolveResult(Wire, frozen=True, omit_defaults=False):
+    changes: tuple[Change, ...]
+    refused: tuple[Refusal, ...]
+
+
 class InspectParams(Wire, frozen=True):
     what: str
     conversation_id: str | None = None
+
+
+class InspectEditParams(Wire, frozen=True):
+    conversation_id: str
+    message_id: str
+    text: str
+
+
+class InspectDeleteParams(Wire, frozen=True):
+    conversation_id: str
+    message_id: str
+
+
+class EditResult(Wire, frozen=True, omit_defaults=False):
+    """What a change of the transcript left of its turn."""
+
+    turn_id: str
+    items: tuple[Item, ...]
+    removed: tuple[str, ...]
 
 
 class ConfigGetParams(Wire, frozen=True):
@@ -704,6 +858,7 @@ class TurnStarted(TurnEvent, frozen=True, tag_field="type", tag="turnStarted"):
     text: str
     model: str
     role: str
+    images: tuple[Image, ...] = ()
 
 
 class TextDelta(TurnEvent, frozen=True, tag_field="type", tag="textDelta", omit_defaults=False):
@@ -726,7 +881,7 @@ class ToolUpdated(TurnEvent, frozen=True, tag_field="type", tag="toolUpdated"):
     """Upsert of a call.
 
     Its status only moves forward: pending, awaitingApproval, running, then one of completed, failed, declined,
-    cancelled.
+    cancelled. Once it may go back from running to awaitingApproval, to run again with what it lacked.
     """
 
     item_id: str
@@ -762,6 +917,12 @@ class DiffUpdated(TurnEvent, frozen=True, tag_field="type", tag="diffUpdated"):
     files: tuple[FileDiff, ...]
 
 
+class ChangesUpdated(AgentEvent, frozen=True, tag_field="type", tag="changesUpdated"):
+    """These changes, of whichever turns, are so now; the texts before are named by their blobs."""
+
+    changes: tuple[Change, ...]
+
+
 class UsageUpdated(TurnEvent, frozen=True, tag_field="type", tag="usageUpdated"):
     last: Usage
     turn: Usage
@@ -772,6 +933,8 @@ class UsageUpdated(TurnEvent, frozen=True, tag_field="type", tag="usageUpdated")
 class ConversationUpdated(AgentEvent, frozen=True, tag_field="type", tag="conversationUpdated"):
     state: str
     title: str | UnsetType = UNSET
+    held_by: Holder | UnsetType | None = UNSET
+    resync: bool = False
 
 
 class ConfigChanged(AgentEvent, frozen=True, tag_field="type", tag="configChanged"):
@@ -829,6 +992,7 @@ WireEvent = (
     | ToolOutput
     | ItemUpdated
     | DiffUpdated
+    | ChangesUpdated
     | UsageUpdated
     | ConversationUpdated
     | ConfigChanged

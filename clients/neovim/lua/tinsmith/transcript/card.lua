@@ -26,6 +26,17 @@ local function subject_lines(subject)
   return vim.list_extend({ subject.name or "" }, args)
 end
 
+--- What is asked for, and what to know of it.
+---@param request table RequestPermissionParams
+---@return string[]
+local function body_lines(request)
+  local lines = subject_lines(request.subject)
+  for _, note in ipairs(request.notes or {}) do
+    vim.list_extend(lines, { "", (note:gsub("%s+", " ")) })
+  end
+  return lines
+end
+
 ---@param option table PermissionOption
 ---@param is_first boolean of its kind and scope
 ---@return string key
@@ -82,7 +93,7 @@ function M.draw(request, outcome)
     "TinsmithApproval"
   )
   add("")
-  for _, line in ipairs(subject_lines(subject)) do
+  for _, line in ipairs(body_lines(request)) do
     add(
       line == "" and "" or "    " .. line:gsub("%z", "\\0"),
       subject.type == "edit" and diff_group(line) or nil
@@ -102,7 +113,7 @@ end
 ---@param row integer from 0, in the card
 ---@return table? option
 function M.option_at(request, row)
-  local first = 3 + #subject_lines(request.subject)
+  local first = 3 + #body_lines(request)
   local choice = M.choices(request.options)[row - first + 1]
   return choice and choice.option
 end

@@ -1,6 +1,6 @@
-"""Noticing that a server left a part of the prompt out without saying so. Pure."""
+"""What a person should know of an answer that reads as if all were well: what its model did not get to see. Pure."""
 
-from tinsmith.domain.message import AssistantMessage, Message, Remark, TextPart, ToolMessage, Usage
+from tinsmith.domain.message import AssistantMessage, Message, Remark, TextPart, ToolMessage, Usage, UserMessage
 from tinsmith.domain.ports import ModelRequest
 
 _CHARS_PER_TOKEN = 6
@@ -23,6 +23,17 @@ def remark_on_truncation(request: ModelRequest, usage: Usage, host: str) -> Rema
         " conversation."
     )
     return Remark("promptTruncated", message)
+
+
+def remark_on_images(request: ModelRequest) -> Remark | None:
+    """What to say when images that came just now were told to the model in words."""
+    last = request.messages[-1] if request.messages else None
+    if not isinstance(last, UserMessage) or not last.images:
+        return None
+    message = (
+        f"{request.model.model} does not see images, so it was only told that they are there. Choose another model."
+    )
+    return Remark("imagesNotSeen", message)
 
 
 def count_chars(request: ModelRequest) -> int:
