@@ -22,6 +22,7 @@ from bench.installed import ROOT, clean_environment, installed
 from bench.provider import Provider
 from bench.report import keep, say, table
 from bench.scenarios import Samples, Session
+from bench.store import measure_store
 from bench.tools import measure_tools
 
 
@@ -37,17 +38,21 @@ class Repeats(NamedTuple):
     decodings: int = 0
     flood: int = 0
     """Megabytes."""
+    messages: int = 0
+    """Of the large store."""
 
 
 STREAMS = 10
-FULL = Repeats(starts=15, prompts=40, tools=8, relays=5, cancels=12, calls=10, decodings=10, flood=1_000)
-SHORT = Repeats(starts=4, prompts=10, tools=2, relays=1, cancels=3, calls=3, decodings=3, flood=1_000)
+FULL = Repeats(
+    starts=15, prompts=40, tools=8, relays=5, cancels=12, calls=10, decodings=10, flood=1_000, messages=200_000
+)
+SHORT = Repeats(starts=4, prompts=10, tools=2, relays=1, cancels=3, calls=3, decodings=3, flood=1_000, messages=10_000)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run; 1 when a fact that does not depend on the machine is wrong."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="few repeats, under 40 seconds")
+    parser.add_argument("--short", action="store_true", help="few repeats, under a minute")
     repeats = SHORT if parser.parse_args(arguments).short else FULL
     gc.disable()  # a collection here would look like a slow agent
     with installed() as environment, stage(environment) as (server, floor, provider):
@@ -55,6 +60,7 @@ def main(arguments: Sequence[str]) -> int:
         python, place = environment / "bin" / "python", server.workspace.parent
         samples = measured[server.name], measured[floor.name]
         measure_tools(python, place, server.environment, repeats.calls, *samples)
+        measure_store(python, place, server.environment, repeats.messages, repeats.calls, samples)
         measure_commands(server, provider, repeats, samples[0])
         measure_decoding(python, server.environment, repeats.decodings, *samples)
         facts = check_facts(server, measured[server.name])

@@ -58,5 +58,12 @@ ROWS = (
     Row("symbols", "code_symbols of a common name", aim=500),
     Row("read 1 MB", "read in a file of 1 MB", aim=15),
     Row("edit 1 MB", "edit in it, without its fsync", aim=25),
+    Row("commit", "commit of 40 records of 2 kB", ratio_aim=2),
+    Row("last items", "last 50 of a long conversation", aim=10),
+    Row("search", "search, 95 of 100", aim=30, percentile=95),
+    Row("search", "search, median"),
+    Row("open store", "opening a large store", aim=15),
+    Row("index share", "index of a text", "bytes a byte", aim=2.5),
+    Row("store memory", "memory that looking into it takes", "MB", aim=10),
     Row("processes left", "processes left after a cancel", "", aim=0),
 )

@@ -33,7 +33,9 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(command=_demo)
     doctor = commands.add_parser("doctor", help="what is configured and reachable, and what to do about the rest")
     _add_model_options(doctor)
+    doctor.add_argument("--rebuild-index", action="store_true", help="make the index of what was said anew")
     doctor.set_defaults(command=_doctor)
+    _add_store_commands(commands)
     setup = commands.add_parser("setup", help="find a model, configure it, and try it")
     setup.add_argument("--yes", action="store_true", help="write what is proposed without asking")
     _add_provider_options(setup)
@@ -54,6 +56,18 @@ def _parser() -> argparse.ArgumentParser:
     schema.add_argument("--json", action="store_true", required=True, help="as JSON Schema")
     schema.set_defaults(command=_schema)
     return parser
+
+
+def _add_store_commands(commands: Any) -> None:
+    search = commands.add_parser("search", help="find what was said in any conversation")
+    search.add_argument("words", metavar="WORD", nargs="+", help='words, beginnings (word*) and "phrases"')
+    search.add_argument("--workspace", metavar="DIR", help="only conversations of this project")
+    search.add_argument("--limit", metavar="COUNT", type=int, default=20, help="at most so many messages (default: 20)")
+    search.add_argument("--json", action="store_true", help="every hit as a line of JSON")
+    search.set_defaults(command=_search)
+    backup = commands.add_parser("backup", help="copy everything that is stored to a new directory")
+    backup.add_argument("directory", metavar="DIR", help="what the copy is to be called; must not be there yet")
+    backup.set_defaults(command=_backup)
 
 
 def _add_model_options(parser: argparse.ArgumentParser) -> None:
@@ -131,7 +145,21 @@ def _demo(options: argparse.Namespace) -> int:
 def _doctor(options: argparse.Namespace) -> int:
     from tinsmith.adapters.doctor import examine
 
-    return examine(workspace=options.workspace, overrides=_overrides(options))
+    return examine(workspace=options.workspace, overrides=_overrides(options), is_index_rebuilt=options.rebuild_index)
+
+
+def _search(options: argparse.Namespace) -> int:
+    from tinsmith.adapters.search import search_store
+
+    return search_store(
+        " ".join(options.words), workspace=options.workspace, limit=max(options.limit, 1), is_json=options.json
+    )
+
+
+def _backup(options: argparse.Namespace) -> int:
+    from tinsmith.adapters.backup import back_up_store
+
+    return back_up_store(options.directory)
 
 
 def _setup(options: argparse.Namespace) -> int:

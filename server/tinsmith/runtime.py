@@ -75,6 +75,7 @@ class Runtime:
         diagnostics: Diagnostics | None,
         symbols: Symbols | None,
     ) -> None:
+        self.storage = storage
         self._tasks = tasks
         self._running: set[asyncio.Task[Any]] = set()
         self._is_closed = False

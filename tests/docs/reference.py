@@ -23,6 +23,7 @@ COMMAND = "python -m tests.docs.reference"
 RESULTS: dict[str, Any] = {
     "agent/conversationNew": wire.ConversationResult,
     "agent/conversationList": wire.ConversationListResult,
+    "agent/conversationSearch": wire.ConversationSearchResult,
     "agent/conversationLoad": wire.ConversationLoadResult,
     "agent/conversationFork": wire.ConversationResult,
     "agent/conversationRewind": wire.ConversationRewindResult,

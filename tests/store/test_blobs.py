@@ -25,7 +25,7 @@ async def storage(request, tmp_path):
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
     environment = Environment(
-        str(tmp_path_factory.mktemp("blobs")), lambda _: None, map_size=1 << 26, map_limit=1 << 30
+        str(tmp_path_factory.mktemp("blobs")), lambda _: None, lambda _: None, map_size=1 << 26, map_limit=1 << 30
     )
     yield environment
     environment.close()

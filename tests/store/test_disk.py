@@ -10,13 +10,13 @@ import sys
 import threading
 import time
 
-import lmdb
 import pytest
 from tests.store.writer import checked_text
 
 from tinsmith.domain.errors import InternalError, PersistenceError
 from tinsmith.domain.message import TextPart, UserMessage
 from tinsmith.store import Note, Session, Store
+from tinsmith.store.place import check_place
 
 WRITER = os.path.join(os.path.dirname(__file__), "writer.py")
 C = "c_1"
@@ -209,17 +209,6 @@ async def test_a_process_opens_a_store_once(tmp_path):
     await Store.open(str(tmp_path)).close()
 
 
-@pytest.mark.parametrize(("version", "words"), [(b"3", "a newer Tinsmith"), (b"1", "an older Tinsmith")])
-async def test_the_store_of_another_version_is_left_alone(tmp_path, version, words):
-    await Store.open(str(tmp_path)).close()
-    with lmdb.open(str(tmp_path), max_dbs=32) as environment, environment.begin(write=True) as transaction:
-        transaction.put(b"schema_version", version, db=environment.open_db(b"meta", txn=transaction))
-    for _ in range(2):  # the refusal also lets go of the files
-        with pytest.raises(PersistenceError, match=words) as caught:
-            Store.open(str(tmp_path))
-        assert caught.value.code == "storeVersion"
-
-
 def test_what_is_no_store_is_a_message(tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "store").mkdir()
@@ -227,7 +216,77 @@ def test_what_is_no_store_is_a_message(tmp_path):
     for name in ("file", "file/below", "store"):
         with pytest.raises(PersistenceError, match="TINSMITH_DATA_DIR") as caught:
             Store.open(str(tmp_path / name))
-        assert caught.value.code == "storeFailed"
+        assert caught.value.code == ("storeDamaged" if name == "store" else "storeFailed")
+
+
+OPEN = """
+import sys
+from tinsmith.domain.errors import PersistenceError
+from tinsmith.store import Store
+try:
+    store = Store.open(sys.argv[1])
+    print(len(store.read(lambda session: session.messages.all("c_1"))), store.read(lambda session: session.set_aside))
+except PersistenceError as error:
+    print(error.code)
+"""
+
+
+@pytest.mark.parametrize("kept", [0, 100, 4096, 8192, 0.01, 0.3, 0.5, 0.9, 0.999])
+async def test_a_file_whose_end_is_missing_is_told_and_kills_nobody(tmp_path, kept):
+    """What is left of it is read or refused in words; a process that looks beyond the end would die of it."""
+    store = Store.open(str(tmp_path))
+    for ordinal in range(60):
+        message = UserMessage(f"m{ordinal:08d}", "t", (TextPart(f"{ordinal} " * 3000),))
+        await store.write(lambda session, message=message: session.messages.put(C, message))
+    await store.close()
+    size = os.path.getsize(tmp_path / "data.mdb")
+    os.truncate(tmp_path / "data.mdb", kept if isinstance(kept, int) else int(kept * size))
+    answer = subprocess.run([sys.executable, "-c", OPEN, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert answer.stdout in {"storeDamaged\n", "0 ()\n"} or answer.stdout.split(" ")[0].isdigit()
+    assert (answer.stdout == "0 ()\n") == (kept == 0)  # an empty file is a new store
+
+
+async def test_free_pages_that_were_never_written_do_no_harm(tmp_path):
+    for number in range(40):
+        store = Store.open(str(tmp_path))
+        big = Note("big", "x" * 4000 * (number % 7 + 1), 0)
+        await store.write(lambda s, note=big: (s.notes.put(C, note), s.notes.delete(C, "big")))
+        await store.write(lambda s, number=number: s.notes.put(C, Note(f"{number:02}", "y" * 100 * number, 0)))
+        await store.close()
+    store = Store.open(str(tmp_path))
+    kept = store.read(lambda s: [(note.note_id, len(note.content)) for note in s.notes.all(C)])
+    assert kept == [(f"{number:02}", 100 * number) for number in range(40)]
+    await store.close()
+
+
+MOUNTS = """\
+21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+30 21 0:40 / /home rw,relatime shared:2 - nfs4 server:/home rw
+31 30 0:41 / /home/ada/my\\040disk rw - ext4 /dev/sdb1 rw
+32 21 0:42 / /mnt/far rw master:1 - fuse.sshfs far:/ rw
+"""
+
+
+def test_a_store_is_not_put_on_a_network(tmp_path):
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(MOUNTS)
+    told = {
+        "/home/ada/.local/share/tinsmith": "nfs4",
+        "/home": "nfs4",
+        "/mnt/far/store": "fuse.sshfs",
+        "/home/ada/my disk/store": "",
+        "/homely": "",
+        "/": "",
+    }
+    for path, kind in told.items():
+        if not kind:
+            check_place(path, {}, str(mounts))
+            continue
+        with pytest.raises(PersistenceError, match=kind) as caught:
+            check_place(path, {"TINSMITH_NETWORK_STORE": "yes"}, str(mounts))
+        assert caught.value.code == "storeOnNetwork"
+        check_place(path, {"TINSMITH_NETWORK_STORE": "allow"}, str(mounts))
+    check_place("/home", {}, str(tmp_path / "none"))
 
 
 async def test_only_the_user_may_read_the_store(tmp_path):

@@ -321,6 +321,7 @@ _steps = st.one_of(
     st.tuples(st.just("delete"), _keys),
     st.tuples(st.just("scan"), _spans, st.booleans()),
     st.tuples(st.just("get"), _keys),
+    st.tuples(st.just("clear")),
 )
 _transactions = st.lists(st.tuples(st.lists(_steps, max_size=8), st.booleans()), max_size=5)
 
@@ -328,7 +329,7 @@ _transactions = st.lists(st.tuples(st.lists(_steps, max_size=8), st.booleans()),
 @contextmanager
 def _both(directory):
     """Both transactions' owners, with empty keyspaces."""
-    environment = Environment(str(directory), lambda _: None, map_size=1 << 24, map_limit=1 << 24)
+    environment = Environment(str(directory), lambda _: None, lambda _: None, map_size=1 << 24, map_limit=1 << 24)
     memory = InMemoryStore()
     try:
         yield environment.write, lambda closure: _in_memory(memory, closure)
@@ -379,4 +380,4 @@ async def test_records_are_json_objects_on_disk(storage):
     await storage.write(lambda s: s.notes.put(C, Note("n", "x", 1)))
     raw = storage.read(lambda s: s._transaction.get("conversation_note", encode_key(C, "n")))
     assert raw == b'{"content":"x","note_id":"n","updated_at":1}'
-    assert msgspec.json.decode(storage.read(lambda s: s._transaction.get("meta", b"schema_version"))) == 2
+    assert msgspec.json.decode(storage.read(lambda s: s._transaction.get("meta", b"schema_version"))) == 3

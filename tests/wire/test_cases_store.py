@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import os
 import random
 import re
 import shutil
 from contextlib import asynccontextmanager
 
+import lmdb
 import pytest
 from tests.wire.buffer import text_hash
 from tests.wire.client import Client
@@ -343,3 +345,58 @@ async def test_st_05_where_nothing_can_be_left_out_it_is_not_sent_again(connect)
         ended = await client.turn("hello")
         assert (ended["outcome"], ended["error"]["code"]) == ("error", "contextWindow")
         assert len(bodies_of(provider)) == 1
+
+
+def truncate(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def from_the_future(path):
+    with lmdb.open(str(path.parent), max_dbs=32) as environment, environment.begin(write=True) as transaction:
+        transaction.put(b"schema_version", b"99", db=environment.open_db(b"meta", txn=transaction))
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [(truncate, "is damaged"), (lambda path: path.write_bytes(b"x" * 9999), "is damaged"), (from_the_future, "newer")],
+    ids=["truncated", "foreign", "newer"],
+)
+async def test_a_store_that_cannot_be_used_is_told_to_the_person(connect, home, damage, words):
+    """And left as it is; the next start with another directory works."""
+    async with LoopbackServer(ScriptedModel(lambda _: reply("word " * 5000))) as provider:
+        client = await connect(provider.base_url)
+        for _ in range(4):
+            await client.turn("say much")
+        assert await client.stop() == 0
+        damage(home / "data" / "store" / "data.mdb")
+        client = await connect(provider.base_url)
+        told = await client.until(lambda message: message.get("method") == "window/showMessage")
+        assert words in told["params"]["message"]
+        assert "TINSMITH_DATA_DIR" in told["params"]["message"]
+        assert await client.stop() == 0
+        assert b"Traceback" not in await client.process.stderr.read()
+        client = await connect(provider.base_url, environment={"TINSMITH_DATA_DIR": str(home / "other")})
+        assert (await client.turn("hello"))["outcome"] == "completed"
+
+
+async def test_the_lock_file_of_a_dead_process_stops_nobody(connect, home):
+    """Neither one that a killed server left, nor one of other bytes."""
+    async with LoopbackServer(fine()) as provider:
+        client = await connect(provider.base_url)
+        identifier = (await client.turn("hello"))["conversationId"]
+        await client.kill()
+        client = await connect(provider.base_url)
+        assert (await client.turn("again", conversationId=identifier))["outcome"] == "completed"
+        await client.kill()
+        (home / "data" / "store" / "lock.mdb").write_bytes(b"")
+        client = await connect(provider.base_url)
+        assert (await client.turn("and again", conversationId=identifier))["outcome"] == "completed"
+
+
+@pytest.mark.parametrize("identifier", ["a:b", "\0", "x" * 600, "", "c_1:m00000000", "../x", "\ud800"])
+async def test_st_11_an_id_from_anywhere_is_refused_or_not_found(connect, identifier):
+    client = await connect()
+    params = {"conversationId": identifier}
+    for method in ("agent/conversationLoad", "agent/historyRead", "agent/subscribe"):
+        error = await client.answer_error(client.post(method, params))
+        assert error["data"]["code"] in {"invalidId", "invalidKey", "conversationNotFound"}, method

@@ -18,18 +18,23 @@ from tinsmith.llm.endpoint import shown
 from tinsmith.runtime import Runtime, open_runtime
 from tinsmith.services.keys import api_key
 from tinsmith.services.offer import Offer, look_around
+from tinsmith.store.verify import rebuild_index, verify
+
+LARGE_STORE = 2 << 30
+"""Bytes from which a store is worth a word."""
+SHOWN_FINDINGS = 20
 
 
-def examine(*, workspace: str, overrides: dict[str, Any]) -> int:
+def examine(*, workspace: str, overrides: dict[str, Any], is_index_rebuilt: bool = False) -> int:
     """Print the findings; 1 when no turn could run, else 0."""
-    return asyncio.run(_examine(os.path.abspath(workspace), overrides))
+    return asyncio.run(_examine(os.path.abspath(workspace), overrides, is_index_rebuilt=is_index_rebuilt))
 
 
-async def _examine(workspace: str, overrides: dict[str, Any]) -> int:
+async def _examine(workspace: str, overrides: dict[str, Any], *, is_index_rebuilt: bool) -> int:
     _say(True, f"tinsmith {__version__}, Python {sys.version.split()[0]}")
     try:
         async with open_runtime(overrides=overrides, documents=NoDocuments(), prompter=NoPrompter()) as runtime:
-            _say(True, f"store in {runtime.directories.data}")
+            await _examine_store(runtime, is_index_rebuilt=is_index_rebuilt)
             for problem in runtime.settings.effective.problems:
                 _say(False, problem.text)
             _say(os.access(workspace, os.W_OK), f"workspace {workspace}")
@@ -41,6 +46,22 @@ async def _examine(workspace: str, overrides: dict[str, Any]) -> int:
     for found, text in _programs():
         _say(found, text)
     return 0 if can_run else 1
+
+
+async def _examine_store(runtime: Runtime, *, is_index_rebuilt: bool) -> None:
+    """Every record of it; an index that is false, or is to be made anew, is."""
+    size = await runtime.off_loop(lambda: os.path.getsize(os.path.join(runtime.directories.store, "data.mdb")))
+    advice = "" if size < LARGE_STORE else "; tinsmith backup writes a smaller copy, and TINSMITH_DATA_DIR names it"
+    _say(size < LARGE_STORE, f"store in {runtime.directories.data}, {size / 1e6:.1f} MB{advice}")
+    findings = await runtime.off_loop(lambda: [*verify(runtime.storage)])
+    for finding in findings[:SHOWN_FINDINGS]:
+        _say(False, f"stored record {finding.record} {finding.problem}")
+    if len(findings) > SHOWN_FINDINGS:
+        _say(False, f"and {len(findings) - SHOWN_FINDINGS} more")
+    if any(not finding.is_index for finding in findings):
+        _say(False, "these records are left out, all others are unharmed; a backup may still have them")
+    if is_index_rebuilt or any(finding.is_index for finding in findings):
+        _say(True, f"the index was made anew: {await rebuild_index(runtime.storage)} messages")
 
 
 async def _examine_model(runtime: Runtime) -> bool:

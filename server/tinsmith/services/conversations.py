@@ -16,7 +16,7 @@ from tinsmith.services.history import History, calls_of, read_history
 from tinsmith.services.holding import ConversationHeldError, is_alive
 from tinsmith.services.interruption import close_open_turns, open_calls
 from tinsmith.services.journal import Journal
-from tinsmith.store import ConversationPage, Lease, Session, Storage, UsageRecord
+from tinsmith.store import ConversationPage, Hits, Lease, Session, Storage, UsageRecord
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +75,10 @@ class Conversations:
                 workspace=workspace, query=query, is_archived=is_archived, cursor=cursor, limit=limit
             )
         )
+
+    def search(self, query: str, workspace: str | None, limit: int) -> Hits:
+        """Messages that hold the words of `query`, best first. Some ten milliseconds in a large store."""
+        return search(self._storage, query, workspace, limit)
 
     def active(self, workspace: str) -> str | None:
         """The id of the conversation that the workspace used last, when it still exists and can be read."""
@@ -246,6 +250,18 @@ def stored(session: Session, conversation_id: str) -> Conversation:
             "conversationNotFound", f"There is no conversation {conversation_id}. List them, or start a new one."
         )
     return found
+
+
+def search(storage: Storage, query: str, workspace: str | None, limit: int) -> Hits:
+    """Messages that hold the words of `query` (see `store/query.py`); a `workspace` of None means all.
+
+    Raises SchemaError for a query without words.
+    """
+
+    def among(conversation: Conversation) -> bool:
+        return conversation.workspace == workspace
+
+    return storage.read(lambda session: session.search.find(query, limit=limit, among=among if workspace else None))
 
 
 def title_of(text: str) -> str:

@@ -1,6 +1,7 @@
 """The store: typed keyspaces in one LMDB environment, or in memory. lmdb is imported when a Store is opened."""
 
 from tinsmith.store.conversations import ConversationPage
+from tinsmith.store.find import Hit, Hits
 from tinsmith.store.inmemory import InMemoryStore
 from tinsmith.store.leases import Lease
 from tinsmith.store.messages import MessagePage
@@ -11,6 +12,8 @@ from tinsmith.store.usage import UsageRecord
 
 __all__ = [
     "ConversationPage",
+    "Hit",
+    "Hits",
     "InMemoryStore",
     "Lease",
     "MessagePage",

@@ -41,7 +41,7 @@ def span_below(*leading: str, prefix: str = "", after: str | None = None, before
     head = _leading_bytes(leading)
     begin = head + _text_bytes(prefix)[: SEGMENT_LIMIT - _DIGEST_DIGITS - 1]
     start = begin if after is None else max(begin, head + _segment_bytes(after) + b"\0")
-    stop = _successor(begin)
+    stop = successor(begin)
     if before is not None:
         bound = head + _segment_bytes(before)
         stop = bound if stop is None else min(stop, bound)
@@ -104,7 +104,7 @@ def _text_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _successor(prefix: bytes) -> bytes | None:
+def successor(prefix: bytes) -> bytes | None:
     """The first key after all that begin with `prefix`."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

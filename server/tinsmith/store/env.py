@@ -24,15 +24,27 @@ _LOCK_FILE_BYTES = 8192
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """LMDB calls a write that the disk took only a part of an I/O error."""
 
+_DAMAGED = (lmdb.CorruptedError, lmdb.InvalidError, lmdb.PageNotFoundError, lmdb.VersionMismatchError)
+
 
 class Environment:
     """The open environment in directory `path`, for any number of threads; a process opens a path once.
 
+    `check` looks at every transaction before its closure does, since other processes write here too.
     Raises PersistenceError when it cannot be opened, and whatever `prepare`, the first write, raises.
     """
 
-    def __init__(self, path: str, prepare: Callable[[Transaction], None], *, map_size: int, map_limit: int) -> None:
+    def __init__(
+        self,
+        path: str,
+        prepare: Callable[[Transaction], None],
+        check: Callable[[Transaction], None],
+        *,
+        map_size: int,
+        map_limit: int,
+    ) -> None:
         self._path = path
+        self._check = check
         self._map_limit = map_limit
         self._writing = threading.Lock()
         self._reading = threading.Lock()
@@ -47,6 +59,7 @@ class Environment:
             self._lmdb = lmdb.open(path, map_size=map_size, max_dbs=_MAX_DATABASES, mode=0o600)
         try:
             with self._worded_failures():
+                self._lengthen()
                 self._lmdb.reader_check()
             self._run(lambda handle: self._open_keyspaces(handle, prepare))
         except BaseException:
@@ -59,7 +72,7 @@ class Environment:
         It may run several times (the map grows in between); only the run that returns counts.
         Waits for writers of other processes. Raises PersistenceError when the disk or the map limit is reached.
         """
-        return self._run(lambda handle: closure(LmdbTransaction(handle, self._databases)))
+        return self._run(lambda handle: closure(self._checked(handle)))
 
     def read(self, closure: Callable[[Transaction], T]) -> T:
         """Run the closure on one consistent state. Must be short: it keeps old pages alive, and other reads waiting."""
@@ -69,10 +82,15 @@ class Environment:
             while True:
                 try:
                     with self._reading_alone(), self._lmdb.begin() as handle:
-                        return closure(LmdbTransaction(handle, self._databases))
+                        return closure(self._checked(handle))
                 except lmdb.MapResizedError:
                     with self._writing:
                         self._resize(0)
+
+    def copy(self, directory: str) -> None:
+        """Write a compacted copy of one consistent state into an empty directory, while others read and write."""
+        with self._worded_failures():
+            self._lmdb.copy(directory, compact=True)
 
     def version(self) -> int:
         """The number of the last transaction that any process committed."""
@@ -94,6 +112,26 @@ class Environment:
                     self._resize(self._doubled_size(error))
                 except lmdb.MapResizedError:
                     self._resize(0)
+
+    def _lengthen(self) -> None:
+        """Give a file that is shorter than it says its length, in zeros: to look for what is cut off would kill us.
+
+        Free pages at its end may never have been written; others are found to be damaged when they are asked for.
+        """
+        wanted = (self._lmdb.info()["last_pgno"] + 1) * self._lmdb.stat()["psize"]
+        path = os.path.join(self._path, "data.mdb")
+        missing = wanted - os.path.getsize(path)
+        if missing > 0 and hasattr(os, "posix_fallocate"):
+            try:
+                with open(path, "r+b") as file:
+                    os.posix_fallocate(file.fileno(), wanted - missing, missing)
+            except OSError as error:
+                raise self._failure(error, error.errno) from error
+
+    def _checked(self, handle: "lmdb.Transaction[bytes]") -> Transaction:
+        transaction = LmdbTransaction(handle, self._databases)
+        self._check(transaction)
+        return transaction
 
     def _open_keyspaces(self, handle: "lmdb.Transaction[bytes]", prepare: Callable[[Transaction], None]) -> None:
         self._databases = {name: self._lmdb.open_db(name.encode(), txn=handle) for name in KEYSPACES}
@@ -142,6 +180,12 @@ class Environment:
                 f"The store in {self._path} could not be written ({error}). The disk is probably full; "
                 "free some space and try again.",
             )
+        if isinstance(error, _DAMAGED):
+            return PersistenceError(
+                "storeDamaged",
+                f"The store in {self._path} is damaged ({error}). Move it away and put a backup in its place, or name "
+                "another directory with TINSMITH_DATA_DIR.",
+            )
         return PersistenceError(
             "storeFailed",
             f"The store in {self._path} cannot be used ({error}). Check the directory, or name another one "
@@ -178,6 +222,9 @@ class LmdbTransaction:
 
     def delete(self, keyspace: str, key: bytes) -> bool:
         return self._handle.delete(key, db=self._databases[keyspace])
+
+    def clear(self, keyspace: str) -> None:
+        self._handle.drop(self._databases[keyspace], delete=False)
 
     def scan(self, keyspace: str, span: Span, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         cursor = self._handle.cursor(self._databases[keyspace])

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from tinsmith.domain.errors import InternalError, PersistenceError
-from tinsmith.store.meta import check_schema
+from tinsmith.store.migrate import prepare
+from tinsmith.store.segments import SEGMENT
 from tinsmith.store.session import Session
 from tinsmith.store.transaction import KEYSPACES, Span
 
@@ -18,18 +19,25 @@ class InMemoryStore:
     def __init__(self) -> None:
         self._tables = {keyspace: _Table() for keyspace in KEYSPACES}
         self._is_closed = False
+        self._noted = 0
         self._version = 0
-        check_schema(_MemoryTransaction(self._tables, may_change=True))
+        prepare(_MemoryTransaction(self._tables, may_change=True))
 
     async def write(self, closure: Callable[[Session], T]) -> T:
         self._check_open()
         transaction = _MemoryTransaction(self._tables, may_change=True)
+        session = Session(transaction)
         try:
-            result = closure(Session(transaction))
+            result = closure(session)
         except BaseException:
             transaction.undo()
             raise
         self._version += 1
+        self._noted += session.search.noted
+        if self._noted >= SEGMENT:
+            self._noted = 0
+            while session.search.fold():
+                pass
         return result
 
     def read(self, closure: Callable[[Session], T]) -> T:
@@ -84,6 +92,10 @@ class _MemoryTransaction:
 
     def delete(self, keyspace: str, key: bytes) -> bool:
         return self._change(keyspace, key, None) is not None
+
+    def clear(self, keyspace: str) -> None:
+        for key in [*self._tables[keyspace].keys]:
+            self._change(keyspace, key, None)
 
     def scan(self, keyspace: str, span: Span, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         table = self._tables[keyspace]

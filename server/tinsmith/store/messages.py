@@ -13,6 +13,7 @@ from tinsmith.domain.errors import SchemaError
 from tinsmith.domain.ids import message_id, message_ordinal
 from tinsmith.domain.message import AssistantMessage, Message, ToolMessage, UserMessage
 from tinsmith.store.blobs import Blobs
+from tinsmith.store.fulltext import FullText
 from tinsmith.store.keyspace import Keyspace
 from tinsmith.store.transaction import Transaction
 from tinsmith.store.uses import BlobUses
@@ -42,21 +43,23 @@ class MessagePage(msgspec.Struct, frozen=True):
 class Messages:
     """The messages of every conversation."""
 
-    __slots__ = ("_blobs", "_heads", "_rows", "_uses")
+    __slots__ = ("_blobs", "_heads", "_index", "_rows", "_uses")
 
-    def __init__(self, transaction: Transaction) -> None:
+    def __init__(self, transaction: Transaction, index: FullText) -> None:
         self._rows = Keyspace(transaction, _KEYSPACE, _decoder)
         self._heads = Keyspace(transaction, "conversation", _heads)
         self._blobs = Blobs(transaction)
         self._uses = BlobUses(transaction)
+        self._index = index
 
     def get(self, conversation_id: str, identifier: str) -> Message | None:
         """The message, live or rewound, or None."""
         return self._rows.get(conversation_id, identifier)
 
     def put(self, conversation_id: str, message: Message) -> None:
-        """Store the message under its own id, in place of what was there."""
+        """Store the message under its own id, in place of what was there, and let it be found."""
         self._rows.put(message, conversation_id, message.message_id)
+        self._index.note(conversation_id, message.message_id)
         for name in _images_of(message):
             self._uses.add(name, _KEYSPACE, conversation_id)
 
@@ -75,6 +78,7 @@ class Messages:
         if message is None:
             return False
         self._rows.delete(conversation_id, identifier)
+        self._index.note(conversation_id, identifier)
         images = _images_of(message)
         if images:
             others = {name for other in self._rows.scan(conversation_id) for name in _images_of(other)}
@@ -86,6 +90,7 @@ class Messages:
         self._let_go(conversation_id, self._uses.of(_KEYSPACE, conversation_id))
         for identifier in list(self._rows.ids(conversation_id)):
             self._rows.delete(conversation_id, identifier)
+            self._index.note(conversation_id, identifier)
 
     def is_live(self, conversation_id: str, identifier: str) -> bool:
         """Whether no rewind covers the message, if there is one of this id."""

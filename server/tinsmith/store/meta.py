@@ -1,36 +1,18 @@
 """Facts about the store and the workspaces.
 
-Keys: `schema_version`, `active_conversation_id:<workspace>`, `valid_settings`.
+Keys: `schema_version` (see `migrate.py`), `active_conversation_id:<workspace>`, `valid_settings`.
 """
 
 from collections.abc import Iterable
 
 import msgspec
 
-from tinsmith.domain.errors import PersistenceError
 from tinsmith.store.keyspace import Keyspace
 from tinsmith.store.transaction import Transaction
 
-SCHEMA_VERSION = 2
 _VALID_SETTINGS_LIMIT = 64
-_numbers = msgspec.json.Decoder(int)
 _texts = msgspec.json.Decoder(str)
 _lists = msgspec.json.Decoder(list[str])
-
-
-def check_schema(transaction: Transaction) -> None:
-    """Mark a new store with our schema. Raises PersistenceError for a store that another version wrote."""
-    versions = Keyspace(transaction, "meta", _numbers)
-    found = versions.get("schema_version")
-    if found is None:
-        versions.put(SCHEMA_VERSION, "schema_version")
-    elif found != SCHEMA_VERSION:
-        raise PersistenceError(
-            "storeVersion",
-            f"The store was written by {'a newer' if found > SCHEMA_VERSION else 'an older'} Tinsmith (schema {found}, "
-            f"this one knows {SCHEMA_VERSION}). Use that version, or name another directory with TINSMITH_DATA_DIR.",
-            data={"found": found, "known": SCHEMA_VERSION},
-        )
 
 
 class Meta:

@@ -1,10 +1,14 @@
 """Every repository over one transaction: what a closure works with."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from tinsmith.store.blobs import Blobs
 from tinsmith.store.calls import Calls
 from tinsmith.store.changes import Changes
 from tinsmith.store.codec import span_below
 from tinsmith.store.conversations import Conversations
+from tinsmith.store.fulltext import FullText
 from tinsmith.store.leases import Leases
 from tinsmith.store.messages import Messages
 from tinsmith.store.meta import Meta
@@ -16,6 +20,8 @@ from tinsmith.store.transaction import CONVERSATION_KEYSPACES, Transaction
 from tinsmith.store.turns import Turns
 from tinsmith.store.usage import UsageRecords
 from tinsmith.store.uses import BlobUses
+
+T = TypeVar("T")
 
 
 class Session:
@@ -34,6 +40,7 @@ class Session:
         "overrides",
         "pending",
         "queue",
+        "search",
         "turns",
         "usage",
         "uses",
@@ -42,7 +49,8 @@ class Session:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
         self.conversations = Conversations(transaction)
-        self.messages = Messages(transaction)
+        self.search = FullText(transaction)
+        self.messages = Messages(transaction, self.search)
         self.turns = Turns(transaction)
         self.calls = Calls(transaction)
         self.notes = Notes(transaction)
@@ -63,6 +71,10 @@ class Session:
         for keyspace in CONVERSATION_KEYSPACES:
             for key, _ in list(self._transaction.scan(keyspace, span_below(conversation_id))):
                 self._transaction.delete(keyspace, key)
+
+    def look(self, closure: Callable[[Transaction], T]) -> T:
+        """What the closure finds in the rows themselves: for what looks at every keyspace alike."""
+        return closure(self._transaction)
 
     @property
     def set_aside(self) -> tuple[str, ...]:

@@ -1,13 +1,17 @@
 """What services hold: a place that runs closures over the stored records, on disk or in memory."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tinsmith.domain.errors import PersistenceError
-from tinsmith.store.meta import check_schema
+from tinsmith.store.migrate import check, prepare
+from tinsmith.store.packing import Packing
+from tinsmith.store.place import check_place
 from tinsmith.store.session import Session
+from tinsmith.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from tinsmith.store.env import Environment
@@ -58,28 +62,51 @@ class Store:
     def __init__(self, environment: "Environment") -> None:
         self._environment = environment
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tinsmith-store")
+        self._packing = Packing(environment, self._writer)
         self._is_closed = False
 
     @classmethod
     def open(cls, path: str, *, map_size: int = MAP_SIZE, map_limit: int = MAP_LIMIT) -> "Store":
         """Open the store in directory `path`, made when missing; sizes in bytes.
 
-        Raises PersistenceError when that is impossible, when this process has it open already, or when another
-        version of the product wrote it.
+        Raises PersistenceError when that is impossible, when this process has it open already, when it is on a file
+        system over a network, or when a newer version of the product wrote it.
         """
         from tinsmith.store.env import Environment
 
-        return cls(Environment(path, check_schema, map_size=map_size, map_limit=map_limit))
+        check_place(path, os.environ)
+
+        return cls(Environment(path, prepare, check, map_size=map_size, map_limit=map_limit))
 
     async def write(self, closure: Callable[[Session], T]) -> T:
         if self._is_closed:
             raise PersistenceError("storeClosed", "The store is closed. Start Tinsmith again to go on.")
-        return await self._in_writer(lambda: self._environment.write(lambda transaction: closure(Session(transaction))))
+        noted = 0
+
+        def run(transaction: Transaction) -> T:
+            nonlocal noted
+            session = Session(transaction)
+            result = closure(session)
+            noted = session.search.noted
+            return result
+
+        result = await self._in_writer(lambda: self._environment.write(run))
+        self._packing.noted(noted)
+        return result
 
     def read(self, closure: Callable[[Session], T]) -> T:
         if self._is_closed:
             raise PersistenceError("storeClosed", "The store is closed. Start Tinsmith again to go on.")
         return self._environment.read(lambda transaction: closure(Session(transaction)))
+
+    def copy(self, directory: str) -> None:
+        """Write a compacted copy of what is stored into `directory`, which must be there and empty. Takes a while.
+
+        Raises PersistenceError when it cannot be written.
+        """
+        if self._is_closed:
+            raise PersistenceError("storeClosed", "The store is closed. Start Tinsmith again to go on.")
+        self._environment.copy(directory)
 
     def version(self) -> int:
         if self._is_closed:
@@ -90,6 +117,7 @@ class Store:
         if self._is_closed:
             return
         self._is_closed = True
+        self._packing.close()
         await self._in_writer(self._environment.close)
         self._writer.shutdown(wait=False)
 

@@ -8,6 +8,7 @@ KEYSPACES = (
     "meta",
     "conversation",
     "message",
+    "message_search",
     "turn",
     "call",
     "conversation_note",
@@ -52,6 +53,10 @@ class Transaction(Protocol):
 
     def delete(self, keyspace: str, key: bytes) -> bool:
         """Whether there was something to delete. Raises InternalError in a transaction that only reads."""
+        ...
+
+    def clear(self, keyspace: str) -> None:
+        """Delete every record of the keyspace. Raises InternalError in a transaction that only reads."""
         ...
 
     def scan(self, keyspace: str, span: Span, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:

@@ -40,6 +40,12 @@ class ConversationMethods:
         found = tuple(map(self._told, page.conversations))
         return Reply(wire.ConversationListResult(found, page.next_cursor or msgspec.UNSET))
 
+    async def search(self, params: wire.ConversationSearchParams) -> Reply:
+        workspace = self._path(params.workspace) if params.workspace else None
+        limit = max(1, min(params.limit, 100))
+        look = self._runtime.conversations.search
+        return Reply(convert.wire_hits(await self._runtime.off_loop(lambda: look(params.query, workspace, limit))))
+
     async def load(self, params: wire.ConversationLoadParams) -> Reply:
         runtime = self._runtime
         identifier = params.conversation_id or runtime.conversations.resumable(self._path(None))

@@ -23,6 +23,7 @@ from tinsmith.llm.families import known_window
 from tinsmith.services.first_run import Way
 from tinsmith.services.images import GivenImage
 from tinsmith.services.offer import Offer
+from tinsmith.store import Hit, Hits
 from tinsmith.workspace.paths import path_of_uri, uri_of_path
 
 Head = tuple[str, str, int, int, str]
@@ -261,6 +262,25 @@ def wire_conversation(conversation: Conversation, *, is_running: bool) -> wire.C
         "running" if is_running else "idle",
         conversation.is_archived,
         conversation.parent,
+    )
+
+
+def wire_hits(found: Hits) -> wire.ConversationSearchResult:
+    """What a search found."""
+    return wire.ConversationSearchResult(tuple(map(wire_hit, found.hits)), found.unindexed)
+
+
+def wire_hit(hit: Hit) -> wire.SearchHit:
+    """A message that was found."""
+    return wire.SearchHit(
+        hit.conversation.conversation_id,
+        hit.message_id,
+        hit.kind,
+        hit.created_at,
+        uri_of_path(hit.conversation.workspace),
+        hit.conversation.title,
+        tuple(wire.SnippetPart(part.text, part.is_hit) for part in hit.snippet),
+        hit.score,
     )
 
 

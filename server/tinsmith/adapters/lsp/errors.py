@@ -23,6 +23,7 @@ _CODES = {
     "invalidSetting": _INVALID_PARAMS,
     "settingNotOverridable": _INVALID_PARAMS,
     "invalidCursor": _INVALID_PARAMS,
+    "emptyQuery": _INVALID_PARAMS,
     "invalidImport": _INVALID_PARAMS,
     "invalidId": _INVALID_PARAMS,
     "methodNotFound": -32601,

@@ -129,6 +129,7 @@ class Methods:
         self.requests: dict[str, Request] = {
             "agent/conversationNew": (wire.ConversationNewParams, conversations.new),
             "agent/conversationList": (wire.ConversationListParams, conversations.list),
+            "agent/conversationSearch": (wire.ConversationSearchParams, conversations.search),
             "agent/conversationLoad": (wire.ConversationLoadParams, conversations.load),
             "agent/conversationFork": (wire.ConversationForkParams, conversations.fork),
             "agent/conversationRewind": (wire.ConversationRewindParams, conversations.rewind),

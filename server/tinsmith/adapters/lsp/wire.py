@@ -506,6 +506,35 @@ class ConversationListResult(Wire, frozen=True, omit_defaults=False):
     next_cursor: str | UnsetType = UNSET
 
 
+class ConversationSearchParams(Wire, frozen=True):
+    query: str
+    workspace: str | None = None
+    limit: int = 20
+
+
+class SnippetPart(Wire, frozen=True):
+    text: str
+    hit: bool = False
+
+
+class SearchHit(Wire, frozen=True, omit_defaults=False):
+    """A message that was found."""
+
+    conversation_id: str
+    message_id: str
+    kind: Literal["user", "assistant", "tool"]
+    created_at: int
+    workspace: str
+    title: str
+    snippet: tuple[SnippetPart, ...]
+    score: float
+
+
+class ConversationSearchResult(Wire, frozen=True, omit_defaults=False):
+    hits: tuple[SearchHit, ...]
+    unindexed: int = 0
+
+
 class ConversationLoadParams(Wire, frozen=True):
     conversation_id: str | None = None
     take_over: bool | None = None
