@@ -110,10 +110,10 @@ class Runtime:
             sandbox=self._sandbox,
             ledger=self._ledger,
         )
-        queue = Queue(storage, journal)
+        self.queue = Queue(storage, journal)
         self.turns = Turns(
             conversations=self.conversations,
-            queue=queue,
+            queue=self.queue,
             journal=journal,
             settings=settings,
             models=self.models,
@@ -127,7 +127,15 @@ class Runtime:
             instance=journal.epoch,
         )
         self.transcripts = Transcripts(
-            storage, journal, self.conversations, self.turns, queue, self._redact, self._forget, self.spawn, off_loop
+            storage,
+            journal,
+            self.conversations,
+            self.turns,
+            self.queue,
+            self._redact,
+            self._forget,
+            self.spawn,
+            off_loop,
         )
         self.windows = Windows(storage, journal, self.conversations, self.turns, lease, self._forget)
 

@@ -119,7 +119,8 @@ async def test_killed_with_a_message_that_waits(connect, home):
         assert steered["disposition"] == "steered"
         await client.kill()
         client = await connect(provider.base_url)
-        await load(client, started["conversationId"])
+        loaded = await load(client, started["conversationId"])
+        assert [entry["text"] for entry in loaded["snapshot"]["queue"]] == ["and this too"]
         after = await client.turn("second", conversationId=started["conversationId"])
         assert after["outcome"] == "completed"
         shown = [event["item"]["text"] for event in client.events("itemUpdated") if event["item"]["kind"] == "user"]

@@ -135,6 +135,10 @@ class ConversationMethods:
         return wire.Snapshot(
             wire.ActiveTurn(record.turn_id, record.text, record.started_at) if record else None,
             tuple(convert.wire_question(each) for each in runtime.approvals.waiting(conversation_id)),
+            tuple(
+                wire.QueuedMessage(each.entry_id, each.turn_id, each.text, each.created_at)
+                for each in runtime.queue.waiting(conversation_id)
+            ),
             convert.wire_usage(conversation.usage),
             wire.ContextUse(conversation.context_used, runtime.context_window(conversation)),
             tuple(convert.items_of(tuple(reversed(history.messages)), history.calls)),

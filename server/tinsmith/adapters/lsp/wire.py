@@ -469,11 +469,19 @@ class ApplyEditResult(Wire, frozen=True):
     failure_reason: str = ""
 
 
+class QueuedMessage(Wire, frozen=True):
+    entry_id: str
+    turn_id: str
+    text: str
+    ts: int
+
+
 class Snapshot(Wire, frozen=True, omit_defaults=False):
     """Everything a client needs to draw a conversation anew."""
 
     active_turn: ActiveTurn | None
     pending: tuple[RequestPermissionParams, ...]
+    queue: tuple[QueuedMessage, ...]
     usage: Usage
     context: ContextUse
     last_items: tuple[Item, ...]
