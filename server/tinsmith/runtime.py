@@ -32,6 +32,7 @@ from tinsmith.services.keys import Keys, api_key, secret_variables, without_secr
 from tinsmith.services.models import Models
 from tinsmith.services.prompts import Scope
 from tinsmith.services.queue import Queue
+from tinsmith.services.retention import Retention
 from tinsmith.services.settings import OffLoop, SettingsService, tool_options
 from tinsmith.services.transcripts import Transcripts
 from tinsmith.services.turns import Turns
@@ -137,6 +138,7 @@ class Runtime:
             self.spawn,
             off_loop,
         )
+        self.retention = Retention(storage, self.conversations, self.transcripts, off_loop)
         self.windows = Windows(storage, journal, self.conversations, self.turns, lease, self._forget)
 
     def spawn(self, work: Coroutine[Any, Any, Result], name: str) -> asyncio.Task[Result | None]:
@@ -167,6 +169,7 @@ class Runtime:
         """Import what the first turn needs, off the loop, in the idle moment after the first conversation is there."""
         await asyncio.sleep(WARM_DELAY)
         await self.off_loop(self._http.warm)
+        await self.retention.apply(self.settings.effective.settings.store)
 
     async def inspect(self, what: str, conversation_id: str) -> Any:
         """A named view of a conversation or of this process. Raises SchemaError for an unknown name or conversation."""

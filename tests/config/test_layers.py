@@ -48,6 +48,7 @@ DEFAULTS = {
         "trim_threshold_pct": 80,
     },
     "dispatch": {"max_parallel": 3},
+    "store": {},
     "services": {},
 }
 OVERRIDABLE = [

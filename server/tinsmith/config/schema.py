@@ -18,6 +18,7 @@ from tinsmith.domain.settings import (
     Effort,
     LlmSettings,
     Settings,
+    StoreSettings,
     SwitchSettings,
     WebSearchSettings,
 )
@@ -107,6 +108,7 @@ _LLM = LlmSettings()
 _SWITCHES = SwitchSettings()
 _CONTEXT = ContextSettings()
 _DISPATCH = DispatchSettings()
+_STORE = StoreSettings()
 _SEARCH = WebSearchSettings()
 
 
@@ -183,6 +185,15 @@ class DispatchTree(_Group):
     """How many delegated tasks run at once."""
 
 
+class StoreTree(_Group):
+    """What is kept of old conversations."""
+
+    max_age_days: Annotated[float, Field(gt=0)] | None = _STORE.max_age_days
+    """Conversations that did not change for so many days are deleted; absent keeps them."""
+    max_bytes: Annotated[int, Field(gt=0)] | None = _STORE.max_bytes
+    """The oldest conversations are deleted while more bytes than this are stored; absent means no limit."""
+
+
 class WebSearchTree(_Group):
     """The search behind web_search."""
 
@@ -242,4 +253,5 @@ class RootTree(_Group):
     llm_config: LlmTree = LlmTree()
     context_management: ContextTree = ContextTree()
     dispatch: DispatchTree = DispatchTree()
+    store: StoreTree = StoreTree()
     services: ServicesTree = ServicesTree()

@@ -62,6 +62,13 @@ class DispatchSettings(msgspec.Struct, frozen=True):
     max_parallel: int = 3
 
 
+class StoreSettings(msgspec.Struct, frozen=True):
+    """What is kept: days since a conversation last changed, and bytes of all that is stored; None is no limit."""
+
+    max_age_days: float | None = None
+    max_bytes: int | None = None
+
+
 class WebSearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`services.tool.web_search`: the search behind the tool. Times in seconds."""
 
@@ -93,6 +100,7 @@ class Settings(msgspec.Struct, frozen=True):
     llm_config: LlmSettings = LlmSettings()
     context_management: ContextSettings = ContextSettings()
     dispatch: DispatchSettings = DispatchSettings()
+    store: StoreSettings = StoreSettings()
     services: dict[str, Any] = {}
 
 

@@ -38,6 +38,10 @@ class Conversations:
         """Whether there was a conversation to delete. What it consists of stays."""
         return self._rows.delete(conversation_id)
 
+    def all(self) -> tuple[Conversation, ...]:
+        """Every conversation, in the order of their ids."""
+        return tuple(self._rows.scan())
+
     def newest(
         self,
         *,

@@ -97,6 +97,10 @@ class Environment:
         with self._worded_failures(), self._reading_alone():
             return self._lmdb.info()["last_txnid"]
 
+    def size(self) -> int:
+        """Bytes of the pages in use, which the file has and more: it does not shrink."""
+        return self.read(_size)
+
     def close(self) -> None:
         """Close after whatever runs now. Idempotent."""
         with self._writing, self._reading:
@@ -204,6 +208,11 @@ def _reserve_lock_file(path: str) -> None:
         os.close(descriptor)
 
 
+def _size(transaction: Transaction) -> int:
+    assert isinstance(transaction, LmdbTransaction)
+    return transaction.size()
+
+
 class LmdbTransaction:
     """A Transaction on LMDB's own."""
 
@@ -213,6 +222,13 @@ class LmdbTransaction:
         self.set_aside: list[str] = []
         self._handle = handle
         self._databases = databases
+
+    def size(self) -> int:
+        """Bytes of the pages that all keyspaces have."""
+        found = [self._handle.stat(database) for database in self._databases.values()]
+        return sum(
+            each["psize"] * (each["branch_pages"] + each["leaf_pages"] + each["overflow_pages"]) for each in found
+        )
 
     def get(self, keyspace: str, key: bytes) -> bytes | None:
         return self._handle.get(key, db=self._databases[keyspace])

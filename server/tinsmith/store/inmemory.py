@@ -48,6 +48,10 @@ class InMemoryStore:
         self._check_open()
         return self._version
 
+    def size(self) -> int:
+        self._check_open()
+        return sum(len(key) + len(row) for table in self._tables.values() for key, row in table.rows.items())
+
     async def close(self) -> None:
         self._is_closed = True
 

@@ -48,6 +48,10 @@ class Storage(Protocol):
         """A number that grows with every change of the store, by whichever process. Costs next to nothing."""
         ...
 
+    def size(self) -> int:
+        """Bytes that the stored records and their indexes take. Costs next to nothing."""
+        ...
+
     async def close(self) -> None:
         """Finish the writes that were handed over, then close. Idempotent.
 
@@ -112,6 +116,11 @@ class Store:
         if self._is_closed:
             raise PersistenceError("storeClosed", "The store is closed. Start Tinsmith again to go on.")
         return self._environment.version()
+
+    def size(self) -> int:
+        if self._is_closed:
+            raise PersistenceError("storeClosed", "The store is closed. Start Tinsmith again to go on.")
+        return self._environment.size()
 
     async def close(self) -> None:
         if self._is_closed:
