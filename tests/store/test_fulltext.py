@@ -153,7 +153,8 @@ async def test_the_words_of_a_deleted_message_leave_the_store(storage):
     await storage.write(lambda s: s.search.fold(1))
     assert any(key.endswith(b"secretive") for key in rows(storage))
     await storage.write(lambda s: s.messages.delete(C, message_id(0)))
-    assert await storage.write(lambda s: s.search.fold())
+    while await storage.write(lambda s: s.search.fold()):
+        pass
     assert not any(key.endswith(b"secretive") for key in rows(storage))
     await storage.write(lambda s: s.messages.delete(C, message_id(1)))
     while await storage.write(lambda s: s.search.fold(1)):

@@ -19,9 +19,14 @@ class FullText:
         self._segments = Segments(transaction)
 
     def note(self, conversation_id: str, message_id: str) -> None:
-        """The message was stored, replaced or deleted: what is found of it follows its record from now on."""
+        """The message was stored or replaced: what is found of it follows its record from now on."""
         self._segments.wait(encode_key(conversation_id, message_id))
         self.noted += 1
+
+    def forget(self, conversation_id: str, message_id: str) -> None:
+        """The message was deleted. Its words go too, as soon as nobody writes for a moment."""
+        if self._segments.forget(encode_key(conversation_id, message_id)):
+            self.noted += SEGMENT
 
     def find(self, query: str, *, limit: int = 20, among: Among | None = None) -> Hits:
         """The messages that hold all words of the query (see `parse_query`), best first.

@@ -78,7 +78,7 @@ class Messages:
         if message is None:
             return False
         self._rows.delete(conversation_id, identifier)
-        self._index.note(conversation_id, identifier)
+        self._index.forget(conversation_id, identifier)
         images = _images_of(message)
         if images:
             others = {name for other in self._rows.scan(conversation_id) for name in _images_of(other)}
@@ -90,7 +90,7 @@ class Messages:
         self._let_go(conversation_id, self._uses.of(_KEYSPACE, conversation_id))
         for identifier in list(self._rows.ids(conversation_id)):
             self._rows.delete(conversation_id, identifier)
-            self._index.note(conversation_id, identifier)
+            self._index.forget(conversation_id, identifier)
 
     def is_live(self, conversation_id: str, identifier: str) -> bool:
         """Whether no rewind covers the message, if there is one of this id."""

@@ -82,11 +82,18 @@ class Segments:
 
     def wait(self, key: bytes) -> None:
         """Let the message wait to be packed, whatever was known of it."""
-        place = self._transaction.get(NAME, b"l" + key)
-        if place is not None:
-            self._transaction.put(NAME, b"d" + place, b"")
-            self._transaction.delete(NAME, b"l" + key)
+        self.forget(key)
         self._transaction.put(NAME, b"p" + key, b"")
+
+    def forget(self, key: bytes) -> bool:
+        """Know nothing of the message any more. Whether a segment still has its words, until that is folded."""
+        self._transaction.delete(NAME, b"p" + key)
+        place = self._transaction.get(NAME, b"l" + key)
+        if place is None:
+            return False
+        self._transaction.put(NAME, b"d" + place, b"")
+        self._transaction.delete(NAME, b"l" + key)
+        return True
 
     def waiting(self, limit: int) -> list[bytes]:
         """Keys of at most `limit` messages that wait."""
