@@ -17,7 +17,7 @@ demo: $(VENV)/.demo
 	$(BIN)/tinsmith demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not long and not model and not crash"
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not long and not model and not crash"
 
 # Real streams from a small real model (390 MB of downloads, whose licence is Gemma's terms of use).
 test-model: $(VENV)/.dev

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -48,7 +49,15 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str, why
         MISSING[f"{len(left_out)} tests with {marker}"] = why
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A process that ran a part of the tests is done; it tells what it could not run."""
+    MISSING.update(getattr(node, "workeroutput", {}).get("missing", {}))
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["missing"] = MISSING
     if MISSING and os.environ.get("REQUIRE_ALL") and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
