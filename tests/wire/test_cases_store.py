@@ -9,15 +9,17 @@ import shutil
 from contextlib import asynccontextmanager
 
 import lmdb
+import msgspec
 import pytest
 from tests.wire.buffer import text_hash
 from tests.wire.client import Client
+from tests.wire.crash.bodies import history_of
 from tests.wire.faults import planted
 from tests.wire.talk import bodies_of
 
 from tinsmith.demo.server import LoopbackServer, RawAnswer
 from tinsmith.domain.conversation import Conversation
-from tinsmith.domain.message import AssistantMessage, TextPart, ToolCall, ToolMessage, UserMessage
+from tinsmith.domain.message import AssistantMessage, TextPart, ToolCall, ToolMessage, Usage, UserMessage
 from tinsmith.llm.scripted import Call, ScriptedModel, reply
 from tinsmith.store import Store
 
@@ -400,3 +402,59 @@ async def test_st_11_an_id_from_anywhere_is_refused_or_not_found(connect, identi
     for method in ("agent/conversationLoad", "agent/historyRead", "agent/subscribe"):
         error = await client.answer_error(client.post(method, params))
         assert error["data"]["code"] in {"invalidId", "invalidKey", "conversationNotFound"}, method
+
+
+def uncounted(*steps):
+    """A reply that says nothing of tokens, so that they are estimated."""
+    return msgspec.structs.replace(reply(*steps), usage=Usage())
+
+
+def twelve_rounds(request):
+    """Three reads in every third round, one in the others; then an answer."""
+    newest = max(number for number, message in enumerate(request.messages) if isinstance(message, UserMessage))
+    done = sum(isinstance(message, AssistantMessage) for message in request.messages[newest:])
+    if not request.messages[newest].text.startswith("go") or done == 12:
+        return uncounted("Done.")
+    calls = [Call("read", {"path": f"f{number}.txt"}) for number in range(3 if done % 3 == 0 else 1)]
+    return uncounted(f"Round {done}.", *calls)
+
+
+async def test_st_04_every_budget_leaves_a_history_that_a_strict_server_takes(connect, workspace):
+    for number in range(3):
+        (workspace / f"f{number}.txt").write_text(f"content {number} {'x' * 2_000}\n")
+    sizes = set()
+    async with LoopbackServer(ScriptedModel(twelve_rounds)) as provider:
+        client = await connect(provider.base_url, **OPTIONS)
+        ended = await client.turn("go")
+        identifier = ended["conversationId"]
+        assert ended["outcome"] == "completed"
+        for window in (100_000, 12_000, 10_000, 8_000, 6_000, 4_500, 3_500, 3_000):
+            fork = (await client.request("agent/conversationFork", {"conversationId": identifier}))["conversation"]
+            overrides = {"llm_config.context_window": window}
+            after = await client.turn("on", conversationId=fork["conversationId"], overrides=overrides)
+            assert after["outcome"] == "completed"
+            sent = provider.requests[-1]
+            entries = history_of(sent.path, sent.body)
+            assert (entries[0][0], entries[-1]) == ("user", ("user", "on"))
+            assert json.loads(sent.body)["messages"][0]["role"] == "system"
+            rounds = [entry[1] for entry in entries if entry[0] == "said" and entry[1].startswith("Round")]
+            assert rounds == [f"Round {number}." for number in range(12)][12 - len(rounds) :]
+            assert ("left out here" in entries[0][1]) == (len(rounds) < 12)
+            sizes.add(len(rounds))
+    assert len(sizes) >= 4
+
+
+async def test_st_06_a_result_that_is_larger_than_the_window_is_shortened(connect, workspace):
+    (workspace / "large.txt").write_text("".join(f"line {number}\n" for number in range(10_000)))
+    model = script(uncounted(Call("read", {"path": "large.txt", "end_line": 2_000})), uncounted("Seen."))
+    async with LoopbackServer(model) as provider:
+        client = await connect(provider.base_url, **OPTIONS)
+        ended = await client.turn("What is in it?", overrides={"llm_config.context_window": 5_000})
+        assert ended["outcome"] == "completed"
+        sent = [request for request in provider.requests if request.method == "POST"]
+        assert len(sent) == 2
+        (asked, call) = history_of(sent[-1].path, sent[-1].body)
+        assert asked == ("user", "What is in it?")
+        assert "characters left out: the result does not fit the context" in call[3]
+        assert "line 0" in call[3]
+        assert len(sent[-1].body) / 4 < 5_000
